@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nbody import child
 
-SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
+SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1", "libfontconfig.so.1": "libfontconfig1"}
 """Libraries that are needed to draw without a screen, and their Debian packages."""
 
 MESA = "libgl1-mesa-dri"  # the Debian package of the EGL drivers, including software rendering
@@ -24,7 +24,6 @@ WINDOW = {
     "libxcb-xkb.so.1": "libxcb-xkb1",
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
     "libxkbcommon.so.0": "libxkbcommon0",
-    "libfontconfig.so.1": "libfontconfig1",
     "libdbus-1.so.3": "libdbus-1-3",
     "libglib-2.0.so.0": "libglib2.0-0",
 }

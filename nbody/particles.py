@@ -1,7 +1,7 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -37,7 +37,7 @@ class Particles:
     """N bodies in D dimensions at one moment.
 
     ``particles[k]``, and ``particles["jupiter"]`` if they have names, is one of them (:class:`BodyRow`); a slice, a mask or
-    several rows or names give particles.
+    several rows give particles.
 
     Attributes:
         mass: (N,) float64, not negative. Units: the scenario's.
@@ -102,24 +102,17 @@ class Particles:
             if not -self.count <= chosen < self.count:
                 raise IndexError(f"there is no body {chosen}; particles[…] counts from 0 to {self.count - 1}")
             return BodyRow(self, int(chosen) % self.count)
-        names = isinstance(chosen, list | tuple) and any(isinstance(each, str) for each in chosen)
-        return self.rows(rows_of(self, chosen, "particles: ") if names else np.arange(self.count)[chosen])
-
-    def __iter__(self) -> "Iterator[BodyRow]":
-        return (BodyRow(self, row) for row in range(self.count))
+        return self.rows(np.arange(self.count)[chosen])
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            column = SHORT.get(name) or (
-                f"{VECTORS[name[0]]}[:, {'xyz'.index(name[-1])}]" if name in COMPONENTS else ""
-            )
-            hint = (
-                f"; it is particles.{column}"
-                if column
-                else did_you_mean(name, (*self.__dataclass_fields__, "count", "dimensions"))
-            )
-            raise AttributeError(f"particles have no attribute {name!r}{hint}")
+            column, *axis = SHORT.get(name, ("",))
+            hint = f"; it is particles.{column}" + "".join(f"[:, {k}]" for k in axis) if column else ""
+            known = (
+                () if name[:1] == "_" else (*self.__dataclass_fields__, "count", "dimensions")
+            )  # a copy asks for some
+            raise AttributeError(f"particles have no attribute {name!r}{hint or did_you_mean(name, known)}")
 
     @property
     def count(self) -> int:
@@ -152,8 +145,10 @@ class Particles:
         self._check_shapes(where)
         fix = "correct or remove that row" if ids is None else "give it another one"
         for name in ("mass", "position", "velocity"):
-            finite = np.isfinite(getattr(self, name)).reshape(self.count, -1).all(axis=1)
-            _refuse(f"{where}{name}", ~finite, lambda row: f"not a finite number; {fix}", ids)
+            values = getattr(self, name)
+            if not (finite := np.isfinite(values)).all():
+                wrong = ~finite.reshape(self.count, -1).all(axis=1)
+                _refuse(f"{where}{name}", wrong, lambda row: f"not a finite number; {fix}", ids)
         if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
             raise InputError(
                 f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
@@ -222,9 +217,9 @@ def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | No
         raise InputError(f"{name} of {which} is {what(row)}")
 
 
-SHORT = {"m": "mass", "r": "radius", "N": "count", "t": "time"}
-COMPONENTS, VECTORS = ("x", "y", "z", "vx", "vy", "vz"), dict.fromkeys("xyz", "position") | {"v": "velocity"}
-OF_ONE = ("mass", "position", "velocity", "radius", "id", "species")
+SHORT: dict[str, tuple[Any, ...]] = {"m": ("mass",), "r": ("radius",), "N": ("count",), "t": ("time",)}
+SHORT |= {v + "xyz"[k]: (name, k) for v, name in (("", "position"), ("v", "velocity")) for k in range(3)}
+"""Short names of the numbers of a body, as REBOUND has them: an array of :class:`Particles`, and which of its columns."""
 
 
 class BodyRow:
@@ -232,43 +227,30 @@ class BodyRow:
     ``name``; also ``m``, ``r``, ``x``, ``y``, ``z``, ``vx``, ``vy`` and ``vz``. What is set is set in the particles' arrays;
     it stays at their moment."""
 
-    __slots__ = ("_particles", "_row")
-
     def __init__(self, particles: Particles, row: int) -> None:
-        object.__setattr__(self, "_particles", particles)
-        object.__setattr__(self, "_row", row)
+        vars(self).update(_particles=particles, _row=row)
 
     def __getattr__(self, name: str) -> Any:
         if name == "name":
             return body_names(self._particles).get(int(self.id), "")
         array, at = self._place(name)
-        return 0.0 if array is None else array[at]
+        return array[at]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("id", "species", "name"):
-            raise InputError(f"particles: {name}: can't be set here")
         array, at = self._place(name)
-        if array is None:
-            raise InputError(f"particles: {name}: these bodies have none; give it at the beginning")
         if not array.flags.writeable:
-            raise InputError(f"particles: {name}: can't be set in particles of an earlier moment; take them again")
+            raise InputError(
+                f"particles: {name}: can't be set: these particles are of an earlier moment, or it never can"
+            )
         array[at] = value
 
-    def _place(self, name: str) -> tuple[Array | None, Any]:
-        """The array, None if these particles have none, and the index of an attribute."""
-        particles, row, known = self._particles, self._row, SHORT.get(name, name)
-        if name in COMPONENTS:
-            array, axis = getattr(particles, VECTORS[name[0]]), "xyz".index(name[-1])
-            return (array, (row, axis)) if axis < particles.dimensions else (None, 0)
-        if known in OF_ONE:
-            array = getattr(particles, known)
-            return (array, row) if len(array) else (None, 0)
-        hint = "; elements are simulation.orbits() or nbody.orbits(particles)" * (
-            name in ("a", "e", "P", "inc", "l", "M")
-        )
-        raise AttributeError(
-            f"a body has no attribute {name!r}{hint or did_you_mean(name, (*OF_ONE, *COMPONENTS, 'name'))}"
-        )
+    def _place(self, name: str) -> tuple[Array, tuple[int, ...]]:
+        """The array and the index of an attribute."""
+        column, *axis = SHORT.get(name, (name,))
+        array = vars(self._particles).get(column)
+        if not isinstance(array, np.ndarray) or not len(array) or sum(axis) >= self._particles.dimensions:
+            raise AttributeError(f"this body has no {name!r}; elements of orbits are simulation.orbits()")
+        return array, (self._row, *axis)
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""

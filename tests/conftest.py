@@ -102,6 +102,16 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
     )
 
 
+def moved(bodies, fields, end, scheme="ias15", **integrator):
+    """A simulation in double precision that has reached the time ``end``."""
+    from nbody import Simulation
+
+    scheme = {"scheme": scheme, **integrator}
+    simulation = Simulation(bodies, integrator=scheme, engine="cpu", precision="float64", fields=fields)
+    simulation.integrate(end)
+    return simulation
+
+
 def said(call, *arguments, **values):
     """The one line with which a call is refused."""
     with pytest.raises(InputError) as caught:

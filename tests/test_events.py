@@ -14,6 +14,7 @@ from nbody.cli import main
 from nbody.diagnostics.transits import linear_ephemeris
 from nbody.errors import InputError
 from nbody.events.finder import roots
+from nbody.run.dense import NotedSteps
 from nbody.run.resume import rerun, resume
 from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
@@ -220,7 +221,7 @@ def test_events_found_in_blocks_of_steps_are_those_found_step_by_step(scheme, ba
         if not blocks:
             scheme = run.stepper.integrator
             monkeypatch.setattr(scheme, "facts", scheme.facts._replace(notes=lambda _: False))
-        assert run.stepper.can_note is blocks
+        assert NotedSteps(run.stepper, None).possible is blocks
         run.integrate(-6.0 if back else 6.0)
         found.append(rows(run))
         bodies.append(run.particles)
@@ -562,7 +563,7 @@ def test_a_rerun_asks_for_its_functions_and_leaves_changes_to_them(tmp_path, cap
     values = {"integrator": "leapfrog", "dt": 0.01, "softening": 0.05, "notify": str}
     run = pair(events=events, output=path, steps=400, **values)
     run.run()
-    with pytest.raises(InputError, match=r"give nbody\.run\.resume\.rerun\(path, output, events="):
+    with pytest.raises(InputError, match=r"give nbody\.rerun\(path, output, events="):
         rerun(path, again, notify=str)
     assert main(["rerun", path]) == 2 and capsys.readouterr().err.count("\n") == 1
     rerun(path, again, notify=said.append, events=events).run()

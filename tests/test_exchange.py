@@ -416,7 +416,7 @@ def test_the_command_exports_and_says_how_to_go_on(run, tmp_path, monkeypatch, c
 
 def test_a_format_whose_package_is_missing_names_the_extra(monkeypatch):
     monkeypatch.setattr("nbody.exchange.format.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"needs the package 'rebound'.*nbody\[exchange\]"):
+    with pytest.raises(InputError, match=r"needs the package 'rebound': .*install -e '.*\[exchange\]'"):
         format_of(Path("a.bin"))
 
 

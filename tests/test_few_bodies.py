@@ -345,15 +345,16 @@ def test_the_hybrid_follows_a_planet_past_its_star(dt):
     assert abs(energy(motion) / first - 1) < 1e-4
 
 
-def test_steps_of_giant_planets_suffice_for_comets_that_pass_the_star():
+@pytest.mark.parametrize(("mass", "some"), [(0.0, slice(5)), (1e-5, slice(3, 4))])
+def test_steps_of_giant_planets_suffice_for_comets_that_pass_the_star(mass, some):
     """Pericentres at 0.01 to 0.4, in steps of a thirtieth of Jupiter's period. TRACE of REBOUND 5.2.2 errs by 2e-4 of the
     energies in the median and 5e-4 at most; without tides in the step, and with its criterion, the hybrid did so too."""
-    q, a = np.array([0.01, 0.05, 0.2, 0.3, 0.4]), np.array([5.0, 8.0, 9.0, 13.0, 19.0])
-    x, v = np.zeros((7, 3)), np.zeros((7, 3))
-    x[1], v[1] = [0, 5.2, 0], [-np.sqrt(1 / 5.2), 0, 0]
+    q, a = np.array([0.01, 0.05, 0.2, 0.3, 0.4])[some], np.array([5.0, 8.0, 9.0, 13.0, 19.0])[some]
+    x, v, m = np.zeros((2 + len(q), 3)), np.zeros((2 + len(q), 3)), np.full(2 + len(q), mass)
+    x[1], v[1], m[:2] = [0, 5.2, 0], [-np.sqrt(1 / 5.2), 0, 0], [1, 1e-3]
     x[2:, 0], speed = -(2 * a - q), np.sqrt(q / (a * (2 * a - q)))
     v[2:, 1], v[2:, 2] = -0.9 * speed, np.sqrt(0.19) * speed
-    bodies, energies = Particles([1, 1e-3, 0, 0, 0, 0, 0], x, v), []
+    bodies, energies = Particles(m, x, v), []
     for name, dt in (("hybrid", 2.5), ("ias15", None)):
         scheme, motion = moving(name, bodies, dt)
         scheme.advance(motion, 148 if dt else 10**6, until=148 * 2.5)

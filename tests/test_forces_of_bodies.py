@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import said
+from conftest import moved, said
 
 import nbody
 from nbody import fields
@@ -14,14 +14,6 @@ from nbody.errors import InputError
 
 def star_and(*planets, mass=1e-9):
     return nbody.planets(bodies=[{"m": 1.0}, *({"m": mass} | each for each in planets)])
-
-
-def moved(bodies, forces, end, scheme="ias15", **integrator):
-    simulation = nbody.Simulation(
-        bodies, integrator={"scheme": scheme, **integrator}, engine="cpu", precision="float64", fields=forces
-    )
-    simulation.integrate(end)
-    return simulation
 
 
 def elements(simulation, body=1):

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -19,8 +20,8 @@ from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import notebook
 from nbody.viewer.movie.film import moments
-from nbody.viewer.picture.aim import CameraMove
-from nbody.viewer.picture.camera_file import camera_text, read_path
+from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.camera_file import read_path, save_camera
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.history import MEMORY
@@ -215,23 +216,24 @@ def test_a_camera_path_goes_through_its_views_without_overshooting(tmp_path):
         "views:\n- {at: 1, radius: 4, azimuth: 0}\n- {at: 3, radius: 1, centre: [1, 2, 3]}\n- {at: 4, azimuth: 360}\n",
     )
     home = Camera(radius=8.0, elevation=0.3)
-    move = CameraMove(home, path=read_path(path, 2.0))
-    radii = [move.at(t).radius for t in np.linspace(0, 5, 51)]
+    move = partial(read_path(path, 2.0), home)
+    radii = [move(t).radius for t in np.linspace(0, 5, 51)]
     assert radii[0] == radii[10] == pytest.approx(2) and radii[30] == radii[-1] == pytest.approx(0.5)  # units of 2
     assert (np.diff(radii) <= 1e-12).all()
     assert radii[20] == pytest.approx(1.0)  # halfway in the logarithm
-    assert move.at(4).azimuth == pytest.approx(2 * np.pi) and move.at(2.5).elevation == 0.3
-    np.testing.assert_allclose(move.at(0).centre, [0.5, 1, 1.5])
+    assert move(4).azimuth == pytest.approx(2 * np.pi) and move(2.5).elevation == 0.3
+    np.testing.assert_allclose(move(0).centre, [0.5, 1, 1.5])
     assert home.radius == 8.0
-    still = CameraMove(home, path=read_path(camera_path(tmp_path, camera_text(Camera(radius=3.0), 2.0)), 2.0))
-    assert still.at(0).radius == still.at(9).radius == pytest.approx(3.0) and still.at(5).elevation != 0.3
+    save_camera(Camera(radius=3.0), 2.0, tmp_path / "still.yaml")
+    still = partial(read_path(tmp_path / "still.yaml", 2.0), home)
+    assert still(0).radius == still(9).radius == pytest.approx(3.0) and still(5).elevation != 0.3
 
 
-def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
-    move = CameraMove(Camera(azimuth=1.0), spin=90.0)
-    assert move.at(2.0).azimuth == pytest.approx(1 + np.pi)
+def test_a_spin_turns_and_a_plane_has_nothing_to_turn(recorded):
+    move = Aim().moving(recorded(*cloud(5, 2)), spin=90.0)
+    assert move(2.0, 0.0).azimuth == pytest.approx(move(0.0, 0.0).azimuth + np.pi)
     with pytest.raises(InputError, match="plane"):
-        CameraMove(Camera(flat=True), spin=1.0)
+        Aim().moving(recorded(*cloud(5, 2, 2)), spin=1.0)
 
 
 @pytest.mark.parametrize(

@@ -372,8 +372,11 @@ def test_a_damaged_frame_is_left_out_of_a_curve_and_of_a_path_with_a_line(tmp_pa
 
 def test_a_style_gives_its_colours_fonts_and_background(run, tmp_path, refused):
     file = tmp_path / "paper.mplstyle"
-    file.write_text("axes.prop_cycle: cycler('color', ['123456'])\nfont.size: 5\nfigure.facecolor: eeeeee\n")
+    file.write_text(
+        "axes.prop_cycle: cycler('color', ['123456'])\nfont.size: 5\nfigure.facecolor: eeeeee\nfigure.figsize: 3, 2\n"
+    )
     plain, styled = (nbody.plot(run, "energy", style=style) for style in ("", file))
     assert [figure.axes[0].lines[0].get_color() for figure in (plain, styled)] == [SERIES[0], "#123456"]
     assert [to_hex(figure.get_facecolor()) for figure in (plain, styled)] == ["#ffffff", "#eeeeee"]
+    assert [tuple(figure.get_size_inches()) for figure in (plain, styled)] == [(5, 3.6), (3, 2)]
     assert "style papper: is neither" in refused("plot", run, "energy", "--style", "papper")

@@ -195,10 +195,10 @@ def overwritten(path: Path) -> None:
         file.write(b"x" * size)
 
 
-def copied_over(path: Path) -> None:
+def copied_over(path: Path, frames: int = 2) -> None:
     """``cp``: another recording, in the same file."""
     other = path.with_name("other.h5")
-    record(other, 2)
+    record(other, frames)
     with path.open("r+b") as file:
         file.write(other.read_bytes())
         file.truncate()
@@ -207,11 +207,7 @@ def copied_over(path: Path) -> None:
 
 def another_run(path: Path) -> None:
     """Of the same size: only the commit record differs."""
-    other = path.with_name("other.h5")
-    record(other)
-    with path.open("r+b") as file:
-        file.write(other.read_bytes())
-    other.unlink()
+    copied_over(path, FRAMES)
 
 
 @pytest.mark.parametrize(

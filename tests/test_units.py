@@ -17,6 +17,7 @@ from nbody.cli.progress import facts, position
 from nbody.cli.summary import summary_text
 from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
+from nbody.install import install_extra
 from nbody.number_format import duration, rate, size
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, Units
@@ -260,7 +261,7 @@ def test_invalid_units_are_refused(old, new, line):
 
 def test_without_astropy_the_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "astropy.constants", None)
-    with pytest.raises(InputError, match=r"pip install 'nbody\[units\]'"):
+    with pytest.raises(InputError, match=re.escape(install_extra("units"))):
         scenario()
     without = TEXT.replace(f"units: {PC_KMS}\n", "").replace(" Myr", "").replace(" au", "")
     assert scenario(without).gravity.G == 1

@@ -20,8 +20,8 @@ from nbody.viewer.display.body import body_panel, facts
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
-from nbody.viewer.picture.aim import Aim, CameraMove, Follow
-from nbody.viewer.picture.camera_file import camera_text, read_path
+from nbody.viewer.picture.aim import Aim, Follow
+from nbody.viewer.picture.camera_file import read_path, save_camera
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.live import LiveSeries
 from nbody.viewer.sources.recording import RecordedSource
@@ -143,11 +143,11 @@ def test_a_run_that_flies_apart_does_not_begin_as_a_dot(recording):
 def test_a_camera_file_gives_the_view_back(tmp_path):
     path, unit = tmp_path / "view.yaml", 4.0
     seen = Camera(np.array([1.0, -2.0, 3.0]), 2.5, azimuth=7.0, elevation=-0.5)
-    path.write_text(camera_text(seen, unit))
-    found = CameraMove(Camera(), path=read_path(path, unit)).at(0)
+    save_camera(seen, unit, path)
+    found = read_path(path, unit)(Camera(), 0)
     np.testing.assert_allclose(found.view(), seen.view(), atol=2e-5)
     path.write_text("radius: 8\n")
-    found = CameraMove(seen, path=read_path(path, unit)).at(0)
+    found = read_path(path, unit)(seen, 0)
     assert found.radius == pytest.approx(2) and found.azimuth == 7.0
     for wrong, words in (
         ("radius: 0", "greater than 0"), ("elevation: 91", "-90 to 90"), ("centre: [1]", "[x, y]"),
@@ -355,12 +355,12 @@ def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording,
     assert not len(series.read().times)
     kinetic = 0.5 * source.catalogue.mass @ (v**2).sum(axis=1)
     for k in range(3):
-        series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, lambda: frame)
+        series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, frame)
     found = series.read()
     np.testing.assert_allclose(found.energy_error.values, [1e-3, 2e-3])
     np.testing.assert_allclose(found.virial_ratio.values, 1 / 3, rtol=1e-5)  # W = E - T = -3 T
     np.testing.assert_allclose(found.radii.values[1], lagrangian_radii(source.run.particles(0)), rtol=1e-5)
-    series.add(0.0, -kinetic, 0.0, lambda: frame)
+    series.add(0.0, -kinetic, 0.0, frame)
     assert series.read().radii.time.tolist() == [0.0]
 
 
@@ -399,9 +399,8 @@ def test_help_fits_into_the_window_at_every_width(width):
 
 
 def test_panels_do_not_cover_each_other():
-    layout = Layout((10, 10, 610, 410), 5)
-    layout.taken.append((10, 10, 280, 160))
-    assert layout.place((250, 100)) == (10, 165)
+    layout = Layout((10, 10, 610, 410), 5, ((10, 10, 280, 160),))
+    assert layout.place((250, 100)) == (10, 165, 260, 265)
     assert layout.place_wide((200, 300), 90) == (410, 10, 610, 310)
     assert layout.place_wide((400, 300), 90) == (10, 315, 610, 410)
     assert layout.place((400, 10)) is None

@@ -19,9 +19,7 @@ ELEMENTS = ("a", "e", "inc", "pomega")
 PLOTS = Registry(
     "plot",
     {
-        "overview": Entry(
-            "nbody.analysis:OVERVIEW", "one page: the bodies, their profiles, energy and radii over time"
-        ),
+        "overview": Entry("nbody.analysis:OVERVIEW", "one page: the bodies, profiles, energy and radii over time"),
         "energy": Entry("nbody.analysis.over_time:ENERGY", "relative energy error over time"),
         "energies": Entry("nbody.analysis.over_time:ENERGIES", "kinetic, potential and total energy over time"),
         "momentum": Entry("nbody.analysis.over_time:MOMENTUM", "change of the momentum and the angular momentum"),
@@ -33,9 +31,7 @@ PLOTS = Registry(
         "lyapunov": Entry("nbody.analysis.over_time:LYAPUNOV", "estimate of the largest Lyapunov exponent over time"),
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
         "elements": Entry("nbody.analysis:ELEMENTS", "orbital elements over time: a, e, inc and pomega, four panels"),
-        "resonance": Entry(
-            "nbody.analysis.elements:RESONANCE", "angles of a resonance of two bodies (--resonance 3:2)"
-        ),
+        "resonance": Entry("nbody.analysis.elements:RESONANCE", "angles of a resonance (--resonance 3:2)"),
         "a": Entry("nbody.analysis.elements:A", "semi-major axis over time, of chosen bodies (--bodies, --about)"),
         "P": Entry("nbody.analysis.elements:P", "orbital period over time"),
         "q": Entry("nbody.analysis.elements:Q", "distance of the pericentre over time"),
@@ -47,9 +43,7 @@ PLOTS = Registry(
         "f": Entry("nbody.analysis.elements:TRUE", "true anomaly over time"),
         "M": Entry("nbody.analysis.elements:MEAN", "mean anomaly over time"),
         "l": Entry("nbody.analysis.elements:LONGITUDE", "mean longitude over time"),
-        "transits": Entry(
-            "nbody.analysis.transits:TRANSITS", "transit times, observed minus calculated (O - C, TTV), over time"
-        ),
+        "transits": Entry("nbody.analysis.transits:TRANSITS", "transit times, observed minus calculated (O − C, TTV)"),
         "bodies": Entry("nbody.analysis.positions:BODIES", "positions at a frame (--frame)"),
         "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, and residuals with --model"),
         "density": Entry("nbody.analysis.profiles:DENSITY", "density against radius at a frame"),

@@ -38,21 +38,17 @@ def kepler_arcs(run: Trajectory, frames: Sequence[int], rows: Sequence[int]) -> 
     if not len(moving) or len(frames) < 2 or run.mass[:2].sum() <= run.mass.sum() / 2:
         return {}
     try:
-        moments = [_about_focus(run, frame, moving) for frame in frames]
+        moments = []
+        for frame in frames:  # merged bodies have no mass
+            now = run.frame(frame)
+            bodies = Particles(run.left(frame).mass, now.position, now.velocity)
+            moments.append((bodies.in_space()[0][moving], *relative_motion(bodies, moving, "inner")))
     except InputError:  # a damaged velocity: chords need none
         return {}
     position, x, v, mass = map(np.array, zip(*moments, strict=True))
     time = run.time[list(frames)]
     paths = {row: _path(position[:, k], x[:, k], v[:, k], run.G * mass[:, k], time) for k, row in enumerate(moving)}
     return {int(row): path for row, path in paths.items() if len(path) > len(frames)}
-
-
-def _about_focus(run: Trajectory, frame: int, rows: Array) -> tuple[Array, ...]:
-    """Positions (K, 3) of some bodies at a frame, their positions and velocities about the focus, and the masses (K,) that
-    move them; bodies that have merged into others have no mass. Raises InputError if the frame is damaged."""
-    now = run.frame(frame)
-    bodies = Particles(run.left(frame).mass, now.position, now.velocity)
-    return bodies.in_space()[0][rows], *relative_motion(bodies, rows, "inner")
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -86,10 +86,11 @@ class RunData:
         """All bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
         k = self.run.index(frame)
         found = self.run.particles(k)
-        if (bad := _first_bad(found)) is not None:
+        good = (np.abs(np.column_stack([found.mass, found.position, found.velocity])) <= LARGEST).all(axis=1)
+        if not good.all():
             raise InputError(
-                f"{self.run.path}: frame {k}: body {bad} has a position, velocity or mass that is not finite, or beyond "
-                f"{LARGEST:g}; choose another frame"
+                f"{self.run.path}: frame {k}: body {found.id[np.argmin(good)]} has a position, velocity or mass that is not "
+                f"finite, or beyond {LARGEST:g}; choose another frame"
             )
         return found
 
@@ -148,7 +149,9 @@ class RunData:
         momentum, angular = self._recorded("momentum"), self._recorded("angular_momentum")
         if momentum is not None and angular is not None:
             return self.time, momentum, angular
-        frames, values = self._computed("momenta", _momenta)
+        frames, values = self._computed(
+            "momenta", lambda k, p: system_sums(p.mass, p.position, p.velocity, np.zeros(p.count))[2:]
+        )
         return self.time[frames], values[:, :3], values[:, 3:]
 
     def structure(self, name: str) -> tuple[Array, Array]:
@@ -227,14 +230,3 @@ class RunData:
 def spread(frames: int, samples: int) -> list[int]:
     """Up to ``samples`` frames from the first to the last, evenly spread."""
     return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
-
-
-def _first_bad(particles: Particles) -> int | None:
-    """The id of the first body with a number that is not finite or too large; None if there is none."""
-    numbers = np.column_stack([particles.mass, particles.position, particles.velocity])
-    good = (np.abs(numbers) <= LARGEST).all(axis=1)
-    return None if good.all() else int(particles.id[np.argmin(good)])
-
-
-def _momenta(frame: int, particles: Particles) -> Array:
-    return system_sums(particles.mass, particles.position, particles.velocity, np.zeros(particles.count))[2:]

@@ -8,17 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import (
-    ABOVE,
-    LINES,
-    MARKERS,
-    Plot,
-    View,
-    frames_per_oscillation,
-    labelled,
-    time_axis,
-    warn_if_sparse,
-)
+from nbody.analysis.panel import ABOVE, Plot, View, frames_per_oscillation, labelled, time_axis, warn_if_sparse
 from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
 
@@ -40,13 +30,8 @@ def draw_element(name: str, axes: Axes, view: View) -> None:
         shown, (time, orbits) = _orbits(run, view)
         values = getattr(orbits, name) * (run.time_factor if unit == "time" else 1)
         for column, (k, label) in enumerate(shown.items()):
-            style = (
-                _points(view, k, len(time))
-                if name in CYCLIC
-                else {"linestyle": LINES[k % len(LINES)] if view.several else "-"}
-            )
-            finite = np.where(np.isfinite(values[:, column]), values[:, column], np.nan)
-            (line,) = axes.plot(time, finite, color=view.colour(r, k), **style)
+            style = _points(view, r, k, len(time)) if name in CYCLIC else view.style(r, k)
+            (line,) = axes.plot(time, np.where(np.isfinite(y := values[:, column]), y, np.nan), **style)
             view.bodies_shown.setdefault(label, line)
         if name in FAST and len(time) > 1:
             warn_if_sparse(axes, run, np.nanmin(orbits.P) * run.time_factor * (len(time) - 1) / np.ptp(time))
@@ -74,8 +59,7 @@ def draw_resonance(axes: Axes, view: View) -> None:
         for k, body in enumerate((inner, outer)):
             angle = p * longitude[:, outer] - q * longitude[:, inner] - (p - q) * pomega[:, body]
             name = f"{p}λ' − {q if q > 1 else ''}λ − {p - q if p - q > 1 else ''}ϖ" + "'" * k
-            style = _points(view, k, len(time))
-            axes.plot(time, (angle + 180) % 360 - 180, color=view.colour(r, k), label=name, **style)
+            axes.plot(time, (angle + 180) % 360 - 180, label=name, **_points(view, r, k, len(time)))
         if r == 0:
             bodies = list(shown.values())
             axes.set_ylabel(f"{p}:{q} of {bodies[inner]} and {bodies[outer]} [°]")
@@ -96,10 +80,9 @@ def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray,
     return shown, run.orbits([int(ids[rows[k]]) for k in shown], about)
 
 
-def _points(view: View, kind: int, count: int) -> dict[str, Any]:
-    """A style: points that are larger where there are few; of several runs, a marker per kind."""
-    marker = MARKERS[kind % len(MARKERS)] if view.several else "o"
-    return {"linestyle": "", "marker": marker, "markersize": min(max(60 / count**0.5, 1), 3), "markeredgewidth": 0}
+def _points(view: View, run: int, kind: int, count: int) -> dict[str, Any]:
+    """A style: points that are larger where there are few."""
+    return view.style(run, kind, points=True) | {"markersize": min(max(60 / count**0.5, 1), 3), "markeredgewidth": 0}
 
 
 def _angle_axis(axes: Axes, low: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from cycler import cycler
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib import style as styles
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -84,7 +84,7 @@ def plot(
         model: a sphere beside density and dispersion: ``king``, ``plummer``, ``hernquist`` or ``nfw``, fitted to the density
             of each frame, or ``initial``, that of the scenario.
         species: names of species, or ``all`` for all that have bodies: each is drawn on its own, about the centre of all.
-        style: the name of a matplotlib style, or a file with one (``.mplstyle``), for fonts, lines, colours and backgrounds.
+        style: the name of a matplotlib style, or a file with one (``.mplstyle``), for fonts, lines, colours and the size.
         notify: receives a line about each quantity that is computed from a part of the frames, or is sparse.
 
     Raises:
@@ -114,28 +114,28 @@ def plot(
         if model and not any("model" in panel.options for panel in panels.values()):
             raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
         with rc_context(LOOK):
-            _apply(style)
-            return _drawn(panels, view, named)
+            return _drawn(panels, view, named, style)
 
 
-def _apply(style: str | os.PathLike) -> None:
-    """Draw in a style from now on. Raises InputError if there is none."""
+def _figure(size: tuple[float, float], style: str | os.PathLike) -> RunFigure:
+    """A figure of this size, unless the style has one, which is used from now on. Raises InputError: there is no style."""
+    rcParams["figure.figsize"] = size
     try:
         styles.use(os.fspath(style) or {})
     except OSError:
         raise InputError(
             f"style {style}: is neither a matplotlib style nor a style file; matplotlib.style.available lists the names"
         ) from None
+    return RunFigure(layout="constrained")
 
 
 def _labels(runs: Sequence[Trajectory]) -> list[str]:
-    """The names of the files, with as many folders as it takes to tell them apart."""
-    paths = [Path(run.path).resolve() for run in runs]
-    for depth in range(1, max(len(path.parts) for path in paths)):
-        labels = ["/".join((*path.parts[-depth:-1], path.stem)) for path in paths]
-        if len(set(labels)) == len(labels):
-            return labels
-    return [str(path) for path in paths]
+    """The names of the files, with the folders that tell them apart if names are alike."""
+    paths = [Path(run.path).resolve().with_suffix("") for run in runs]
+    if len({path.name for path in paths}) == len(paths):
+        return [path.name for path in paths]
+    root = os.path.commonpath([path.parent.parent for path in paths])
+    return [os.path.relpath(path, root) for path in paths]
 
 
 def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> list[RunData]:
@@ -150,33 +150,29 @@ def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> l
 
 def _panels(plots: Sequence[str], view: View, named: bool) -> dict[str, Plot]:
     """The plots by name; ``overview`` and ``profile`` become those that they stand for."""
-    runs = view.runs
-    few = min(run.count for run in runs) <= FEW
+    few = min(run.count for run in view.runs) <= FEW
     names: list[str] = []
     for name in plots:
         found = PLOTS.load(name)
         names += [name] if isinstance(found, Plot) else FEW_OVERVIEW if found is OVERVIEW and few else found
         names += ["residuals"] if name == "profile" and view.model else []
     panels = {name: PLOTS.load(name) for name in names}
-    if short := next((run for run in runs if len(run.time) < 2), None):
+    if short := next((run for run in view.runs if len(run.time) < 2), None):
         changes = [name for name, panel in panels.items() if panel.over_time]
         if changes and named:
             raise InputError(
                 f"{short.run.path}: has one frame, and '{changes[0]}' shows a change over time; plot bodies or profile, "
                 "or record more frames"
             )
-        panels = {name: panel for name, panel in panels.items() if name not in changes} or {
-            "bodies": PLOTS.load("bodies")
-        }
-    return panels
+        panels = {name: panel for name, panel in panels.items() if name not in changes}
+    return panels or {"bodies": PLOTS.load("bodies")}
 
 
-def _drawn(panels: dict[str, Plot], view: View, named: bool) -> RunFigure:
+def _drawn(panels: dict[str, Plot], view: View, named: bool, style: str | os.PathLike) -> RunFigure:
     """A figure with these panels. One of an overview that can't be drawn says why."""
     columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     rows = -(-len(panels) // columns)
-    size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
-    figure = RunFigure(figsize=size, layout="constrained")
+    figure = _figure(SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1]), style)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     errors: list[InputError] = []
     for axes, panel in zip(grid, panels.values(), strict=False):
@@ -210,10 +206,5 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
     if view.bodies_shown:
-        figure.legend(
-            view.bodies_shown.values(),
-            view.bodies_shown.keys(),
-            loc="outside right upper",
-            handlelength=1.5,
-            markerscale=2,
-        )
+        names = view.bodies_shown
+        figure.legend(names.values(), names.keys(), loc="outside right upper", handlelength=1.5, markerscale=2)

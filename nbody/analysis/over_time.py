@@ -1,5 +1,7 @@
 """What changes over time: energies, momenta, the virial ratio, and radii that contain parts of the mass."""
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -8,10 +10,8 @@ from nbody.analysis.data import RunData
 from nbody.analysis.panel import (
     ABOVE,
     BESIDE,
-    LINES,
     Plot,
     View,
-    at_the_end,
     error_axis,
     frames_per_oscillation,
     kinds_legend,
@@ -35,6 +35,11 @@ def _energy_error(run: RunData) -> tuple[np.ndarray, np.ndarray]:
     return run.time, np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
 
 
+def _observed(name: str, fix: str) -> Callable[[RunData], tuple[np.ndarray, np.ndarray]]:
+    """The time and an observable of a run, as :meth:`RunData.observable`."""
+    return lambda run: (run.time, run.observable(name, fix))
+
+
 def draw_energy(axes: Axes, view: View) -> None:
     """The relative energy error |E - E₀|/|E₀| on a logarithmic axis."""
     run_lines(axes, view, "energy error |E − E$_0$| / |E$_0$|", _energy_error)
@@ -47,8 +52,7 @@ def draw_energies(axes: Axes, view: View) -> None:
     for r, run in enumerate(view.runs):
         warn_if_sparse(axes, run, frames_per_oscillation(run.observable("kinetic_energy", NO_ENERGY)))
         for k, (name, symbol) in enumerate(ENERGIES_DRAWN.items()):
-            values, style = run.observable(name, NO_ENERGY), LINES[k] if view.several else "-"
-            axes.plot(run.time, values, color=view.colour(r, k), linestyle=style, label=symbol)
+            axes.plot(run.time, run.observable(name, NO_ENERGY), label=symbol, **view.style(r, k))
     axes.axhline(0, color=GREY, linewidth=0.6)
     kinds_legend(axes, view, list(ENERGIES_DRAWN.values()), **BESIDE)
     time_axis(axes, view)
@@ -61,8 +65,7 @@ def draw_momentum(axes: Axes, view: View) -> None:
         time, *momenta = run.momenta()
         for k, (values, scale) in enumerate(zip(momenta, _scales(run), strict=True)):
             change = np.linalg.norm(values - values[0], axis=1) / (scale or 1.0)
-            style = LINES[k] if view.several else "-"
-            axes.plot(time, change, color=view.colour(r, k), linestyle=style, label=MOMENTA[k])
+            axes.plot(time, change, label=MOMENTA[k], **view.style(r, k))
     error_axis(axes)
     axes.set_ylabel("change of momentum")
     kinds_legend(axes, view, MOMENTA, **ABOVE)
@@ -79,10 +82,8 @@ def _scales(run: RunData) -> list[float]:
 def draw_virial(axes: Axes, view: View) -> None:
     """T/|W|, with a line at 1/2, its value in equilibrium. (No line with external fields, whose energy W includes: a system
     that orbits in them has any value.)"""
-    ratio = "virial_ratio"
-    run_lines(axes, view, "virial ratio T / |W|", lambda run: (run.time, run.observable(ratio, NO_ENERGY)), smooth=True)
-    if not any(data.run.resolved.get("fields") for data in view.runs):
-        axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    level = None if any(data.run.resolved.get("fields") for data in view.runs) else 0.5
+    run_lines(axes, view, "virial ratio T / |W|", _observed("virial_ratio", NO_ENERGY), smooth=True, level=level)
     axes.margins(y=0.15)
 
 
@@ -93,11 +94,13 @@ def draw_lagrangian(axes: Axes, view: View) -> None:
     for r, run in enumerate(view.runs):
         time, radii = run.structure("lagrangian_radii")
         warn_if_sparse(axes, run, frames_per_oscillation(radii[:, 1]))
-        colours = [view.colour(r)] * len(FRACTIONS) if view.several else ramp(len(FRACTIONS))
-        for k, (fraction, colour) in enumerate(zip(FRACTIONS, colours, strict=True)):
-            axes.plot(time, radii[:, k], color=colour, linestyle=LINES[k % len(LINES)] if view.several else "-")
-            if r == 0:
-                at_the_end(axes, f"{100 * fraction:g} %", radii[-1, k], INK if view.several else colour)
+        for k, (fraction, colour) in enumerate(zip(FRACTIONS, ramp(len(FRACTIONS)), strict=True)):
+            axes.plot(time, radii[:, k], **view.style(r, k) | ({} if view.several else {"color": colour}))
+            if r == 0:  # a name at the end of the line, where it hides no other one
+                axes.annotate(
+                    f"{100 * fraction:g} %", (1, radii[-1, k]), (3, 0), ("axes fraction", "data"), "offset points",
+                    va="center", color=INK if view.several else colour, fontsize=7.5, annotation_clip=False,
+                )  # fmt: skip
     log_y(axes)
     time_axis(axes, view)
 
@@ -122,16 +125,13 @@ NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemb
 
 def draw_megno(axes: Axes, view: View) -> None:
     """MEGNO (Cincotta & Simó 2000), with a line at 2, its value on regular orbits; it grows as λt/2 on chaotic ones."""
-    run_lines(axes, view, "MEGNO", lambda run: (run.time, run.observable("megno", NO_MEGNO)))
-    axes.axhline(2, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    run_lines(axes, view, "MEGNO", _observed("megno", NO_MEGNO), level=2)
 
 
 def draw_lyapunov(axes: Axes, view: View) -> None:
     """The estimate of the largest Lyapunov exponent on a logarithmic axis, which falls on regular orbits."""
     unit = f"1/{unit}" if (unit := view.unit("time")) else ""
-    run_lines(
-        axes, view, labelled("Lyapunov exponent", unit), lambda run: (run.time, run.observable("lyapunov", NO_MEGNO))
-    )
+    run_lines(axes, view, labelled("Lyapunov exponent", unit), _observed("lyapunov", NO_MEGNO))
     log_y(axes)
 
 

@@ -14,7 +14,7 @@ from nbody.analysis.data import RunData
 from nbody.analysis.models import GIVEN, MODELS, Model, fitted, given
 from nbody.diagnostics import Profile, radial_profile
 from nbody.errors import InputError
-from nbody.figures import INK, RED, SERIES, ramp
+from nbody.figures import GREY, INK, RED, SERIES, ramp
 
 ENOUGH, FEW_POINTS, SMALL_CHANGE = 10, 5, 0.1
 """Frames per oscillation that show its shape: with 10 a chord is up to 5 % of the amplitude away from a sine, with 5 19 %.
@@ -73,6 +73,14 @@ class View:
         if len(self.runs) > len(series):
             return ramp(len(self.runs))[run]
         return series[(run if self.several else kind) % len(series)]
+
+    def style(self, run: int, kind: int = 0, points: bool = False) -> dict[str, Any]:
+        """How a line or the points of a run look: of several runs line styles and markers tell kinds apart."""
+        k = kind if self.several else 0
+        look = (
+            {"linestyle": "", "marker": MARKERS[k % len(MARKERS)]} if points else {"linestyle": LINES[k % len(LINES)]}
+        )
+        return look | {"color": self.colour(run, kind)}
 
     def unit(self, quantity: str) -> str:
         """The symbol of a unit if all runs have the same one, else nothing."""
@@ -165,13 +173,17 @@ def time_axis(axes: Axes, view: View) -> None:
 
 
 def run_lines(
-    axes: Axes, view: View, label: str, values: Callable[[RunData], tuple[np.ndarray, np.ndarray]], smooth: bool = False
-) -> None:
-    """One line per run; of a curve that is smooth in time a warning where the frames do not show its shape."""
+    axes: Axes, view: View, label: str, values: Callable[[RunData], tuple[np.ndarray, np.ndarray]], smooth: bool = False,
+    level: float | None = None,
+) -> None:  # fmt: skip
+    """One line per run, and a dotted one at a ``level``; of a curve that is smooth in time a warning where the frames do not
+    show its shape."""
+    if level is not None:
+        axes.axhline(level, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylabel(label)
     for r, run in enumerate(view.runs):
         time, found = values(run)
-        axes.plot(time, found, color=view.colour(r))
+        axes.plot(time, found, **view.style(r))
         if smooth:
             warn_if_sparse(axes, run, frames_per_oscillation(found))
     time_axis(axes, view)
@@ -193,12 +205,6 @@ def warn_if_sparse(axes: Axes, run: RunData, frames: float, what: str = "") -> N
         few = f"{frames:.2g} frames per oscillation"
         axes.set_title(f"{few}: too few", loc="right", fontsize=7, color=RED)
         run.notify(f"{run.run.path}: {what or axes.get_ylabel()}: {few}, too few to show its shape; record more often")
-
-
-def at_the_end(axes: Axes, text: str, value: float, colour: Any) -> None:
-    """A line's name beside its right end, where no legend hides another line."""
-    axes.annotate(text, (1, value), (3, 0), ("axes fraction", "data"), "offset points", va="center", color=colour,
-                  fontsize=7.5, annotation_clip=False)  # fmt: skip
 
 
 def log_y(axes: Axes) -> None:

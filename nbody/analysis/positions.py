@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.arcs import kepler_arcs
 from nbody.analysis.data import PATH_FRAMES, spread
-from nbody.analysis.panel import BESIDE, LINES, Plot, View, frames_per_oscillation, labelled, warn_if_sparse
+from nbody.analysis.panel import BESIDE, Plot, View, frames_per_oscillation, labelled, warn_if_sparse
 from nbody.diagnostics.structure import column_density, square_around
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles
@@ -26,10 +26,13 @@ def draw_bodies(axes: Axes, view: View) -> None:
     for r, (frame, label, colour) in chosen.items():
         p = view.runs[r].particles(frame)
         if r == 0:
-            _frame(axes, view.runs[r].everything(frame))
+            (x, y, *_), half = square_around(view.runs[r].everything(frame))
+            axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
             axes.set_title(label, loc="right", fontsize=7.5)
         if view.several or p.count <= POINTS:
-            _points(axes, p, colour if view.several else INK)
+            shown, colour = p.position[:: -(-p.count // POINTS), :2].T, colour if view.several else INK
+            size, many = min(max(2000 / shown.shape[1], 0.8), 12), shown.shape[1] > 500
+            axes.scatter(shown[0], shown[1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
         else:
             _map(axes, view, p)
     axes.set_aspect("equal")
@@ -40,18 +43,6 @@ def draw_bodies(axes: Axes, view: View) -> None:
 def _label(axes: Axes, view: View) -> None:
     axes.set_xlabel(labelled("x", view.unit("length")))
     axes.set_ylabel(labelled("y", view.unit("length")))
-
-
-def _points(axes: Axes, p: Particles, colour: str) -> None:
-    shown = p.position[:: -(-p.count // POINTS), :2]
-    size = min(max(2000 / len(shown), 0.8), 12)
-    axes.scatter(shown[:, 0], shown[:, 1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=len(shown) > 500)
-
-
-def _frame(axes: Axes, p: Particles) -> None:
-    (x, y, *_), half = square_around(p)
-    axes.set_xlim(x - half, x + half)
-    axes.set_ylim(y - half, y + half)
 
 
 def _map(axes: Axes, view: View, p: Particles) -> None:
@@ -79,10 +70,9 @@ def draw_orbits(axes: Axes, view: View) -> None:
         chords = (each for k, row in enumerate(rows) if row not in arcs and seen[k] for each in paths[:, k].T)
         warn_if_sparse(axes, run, min(map(frames_per_oscillation, chords), default=np.inf), "orbits")
         for k, row in enumerate(rows):
-            colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
-            path = arcs.get(row, paths[:, k])
-            axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(run.run.id[row]))
-            axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
+            path, style = arcs.get(row, paths[:, k]), view.style(r, k)
+            axes.plot(*path.T, linewidth=0.9, label=run.name(run.run.id[row]), **style)
+            axes.plot(*paths[-1, k], "o", color=style["color"], markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     _label(axes, view)
     if not view.several:

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import ABOVE, MARKERS, Plot, View, labelled, time_axis
+from nbody.analysis.panel import ABOVE, Plot, View, labelled, time_axis
 from nbody.diagnostics.transits import LinearEphemeris, linear_ephemeris
 from nbody.errors import InputError
 from nbody.figures import GREY
@@ -25,8 +25,7 @@ def draw_transits(axes: Axes, view: View) -> None:
         for k, name, found in _ephemerides(run, view):
             time = found.start + found.epoch * found.period + found.residual
             label = f"{name}, P = {found.period:.7g} {run.unit('time')}".rstrip()
-            marker = MARKERS[k % len(MARKERS)] if view.several else "o"
-            style = {"color": view.colour(r, k), "marker": marker, "markersize": 3, "linewidth": 0.5}
+            style = view.style(r, k, points=True) | {"markersize": 3, "linestyle": "-", "linewidth": 0.5}
             axes.plot(time, found.residual * (minutes or 1), label=label, **style)
     axes.legend(**ABOVE)
     if len(axes.lines) == 1:

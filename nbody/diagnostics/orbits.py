@@ -163,7 +163,7 @@ def focus_of(bodies: Named, about: int | str) -> int | str:
     if isinstance(about, str) and not (about in FOCI or about in names or about.isdecimal()):
         hint = did_you_mean(about, [*FOCI, *names])
         raise InputError(
-            f"orbits: about: there is no focus {about!a}{hint}; give 'inner', 'centre', or the id or the name of a body"
+            f"orbits: about: there is no focus {about!a}{hint}; give a body, 'inner' or 'centre' (of mass)"
         )
     return about if about in FOCI else int(bodies.id[rows_of(bodies, about, "orbits: about: ")[0]])
 

@@ -21,8 +21,11 @@ Array = np.ndarray
 ROUNDING = 4
 """Units in the last place of the time to which an event is located."""
 
-NEAR = 1e-3
-"""The part of a step to which an event is located on the cubic first."""
+POINTS = 9
+"""Where the cubic is looked at first: an event is between two of them. (A call of many points takes as long as of one.)"""
+
+MOST_AT_ONCE = 2**17
+"""Numbers of bodies at the ends of steps: with more each point is a call."""
 
 MOST_HALVINGS = 100
 
@@ -258,15 +261,15 @@ class _Search:
         def on(bodies: Callable[[Array, Array], Bodies]) -> Callable[[Array, Array], Array]:
             return lambda k, times: self._measure(bodies(q[k], times), q[k])[of]
 
-        near, f, every = on(self._on_cubic), on(self._at), np.arange(len(q))
-        ends, found, width = (near(every, a), near(every, b)), np.full(len(q), np.nan), NEAR * (b - a)
-        go = np.flatnonzero((ends[0] * ends[1] < 0) & (fb != 0))
+        near, f, found = on(self._on_cubic), on(self._at), np.full(len(q), np.nan)
+        times = a + np.linspace(0.0, 1.0, POINTS)[:, None] * (b - a)
+        parts = np.array_split(times, 1 if self._begin.position.size <= MOST_AT_ONCE else POINTS)
+        values = np.concatenate([near(np.tile(np.arange(len(q)), len(t)), t.ravel()).reshape(t.shape) for t in parts])
+        go = np.flatnonzero((values[0] * values[-1] < 0) & (fb != 0))
         if len(go):
-            part = (each[go] for each in (a, ends[0], b, ends[1]))
-            time = roots(
-                lambda k, t: near(go[k], t), (next(part), next(part)), (next(part), next(part)), abs(width[go])
-            )
-            slope = (near(go, time + width[go]) - near(go, time - width[go])) / (2 * width[go])
+            k = np.argmax(values[1:, go] * values[0, go] <= 0, axis=0)
+            time, slope = times[k, go], (values[k + 1, go] - values[k, go]) / (times[k + 1, go] - times[k, go])
+            time = time - values[k, go] / slope
             step, value = np.full(len(go), np.inf), f(go, time)
             while True:
                 with np.errstate(divide="ignore", invalid="ignore"):

@@ -309,7 +309,7 @@ class PlaneCrossing(EventKind):
 def _function(value: object) -> object:
     if not callable(value):
         raise ValueError(f"must be a function of the particles, got {shown(value)}")
-    return value
+    return getattr(value, "py_func", value)  # Numba compiles none of particles
 
 
 class Function(EventKind):

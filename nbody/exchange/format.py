@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.install import install_extra
 from nbody.memory import memory_available
 from nbody.particles import Particles
 from nbody.whole_file import Notify
@@ -65,9 +66,7 @@ class Format(ABC):
 
     def __init__(self) -> None:
         if self.package and not find_spec(self.package):
-            raise InputError(
-                f"this format needs the package '{self.package}'; install it with: pip install 'nbody[exchange]'"
-            )
+            raise InputError(f"this format needs the package '{self.package}': {install_extra('exchange')}")
 
     def opening(self, path: Path, facts: RunConstants) -> str:
         """The Python that opens the file ``path`` in another program, with the units that it would not find itself."""

@@ -60,6 +60,11 @@ ENERGY: dict[str, Powers] = {
 """Sums in float64 whatever the precision; too large ones only do harm."""
 
 
+MOST_FACTORS, LEAST_RANGE = 6, 37
+"""The most symbols of a product above; the decimal logarithm that every precision holds. (For few bodies the checks take as
+long as the rest of this module.)"""
+
+
 def check_range(
     engine: "type[Engine] | Engine", gravity: Gravity, precision: str, particles: Particles, where: str = "",
     dt: float = math.inf, power: int = 1,
@@ -74,6 +79,8 @@ def check_range(
     state = np.dtype(np.float32 if precision == "float32" else np.float64)
     pair = np.dtype(np.float64 if precision == "float64" else np.float32)
     logs = symbols(gravity, particles, dt)
+    if max(MOST_FACTORS, power) * max(map(abs, logs.values())) < LEAST_RANGE:
+        return logs
     powers_of_dt = {f"the time step to the power of {k}": {"dt": float(k)} for k in range(1, power + 1)}
     jerk = {"a typical jerk, G m v/r³": JERK} if power > 2 else {}
     for name, powers in BODY.items():
@@ -100,14 +107,17 @@ def farthest(engine: "type[Engine]", precision: str) -> float:
 def symbols(gravity: Gravity, particles: Particles, dt: float = math.inf) -> dict[str, float]:
     """The decimal logarithms of the symbols of :data:`Powers` and of M, the total mass; without those that are zero, or
     that do not exist."""
-    largest = {name: _largest(getattr(particles, name)) for name in ("mass", "position", "velocity")}
-    typical, length = _typical_distance(particles), math.sqrt(gravity.length2)
-    known = {
-        "G": gravity.G, "m": largest["mass"], "x": largest["position"], "v": largest["velocity"],
-        "e": length, "r": max(typical, length) if particles.count > 1 else 0.0, "dt": dt,
-    }  # fmt: skip
+    mass, position, velocity = (
+        float(np.abs(each).max()) for each in (particles.mass, particles.position, particles.velocity)
+    )
+    weights, length = particles.mass / mass, math.sqrt(gravity.length2)
+    total, typical = float(weights.sum()), 0.0
+    if particles.count > 1:
+        scale = position or 1.0  # so that no square overflows or vanishes
+        typical = max(_typical_distance(particles.position, weights / total, scale), length)
+    known = {"G": gravity.G, "m": mass, "x": position, "v": velocity, "e": length, "r": typical, "dt": dt}
     logs = {symbol: math.log10(value) for symbol, value in known.items() if 0 < value < math.inf}
-    return logs | {"M": logs["m"] + math.log10(float((particles.mass / largest["mass"]).sum()))}
+    return logs | {"M": logs["m"] + math.log10(total)}
 
 
 def _require(
@@ -132,24 +142,19 @@ def _limits(real: np.dtype) -> tuple[float, float]:
     return math.log10(float(np.finfo(real).tiny)), math.log10(float(np.finfo(real).max))
 
 
-def _largest(values: np.ndarray) -> float:
-    return float(np.abs(values).max())
-
-
 SAMPLE = 4096
 """The bodies whose distances stand for all: every (N/4096)th."""
 
 
-def _typical_distance(particles: Particles) -> float:
-    """Twice the median distance from the centre of mass; of bodies most of which are there, the largest distance."""
-    scale = _largest(particles.position) or 1.0  # so that no square overflows or vanishes
-    m = particles.mass / particles.mass.max()
-    centre = (m / m.sum()) @ particles.position / scale
+def _typical_distance(x: np.ndarray, weights: np.ndarray, scale: float) -> float:
+    """Twice the median distance from the centre of mass; of bodies most of which are there, the largest distance.
+    ``scale``: the largest coordinate."""
+    centre = weights @ x / scale
 
     def distances(every: int) -> np.ndarray:
-        distance = particles.position[::every] / scale - centre
-        return np.sqrt((distance * distance).sum(axis=1))
+        distance = x[::every] / scale - centre
+        return np.sqrt(np.einsum("ij,ij->i", distance, distance))
 
-    sample = np.sort(distances(max(particles.count // SAMPLE, 1)))
+    sample = np.sort(distances(max(len(x) // SAMPLE, 1)))
     typical = sample[(len(sample) - 1) // 2] + sample[len(sample) // 2] or distances(1).max()
     return min(scale * float(typical), np.finfo(float).max)

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
+from nbody.initial.combine import concatenated
 from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.initial.planets import Body, placed_bodies, radii_of
@@ -46,22 +47,15 @@ class Annulus(Generator):
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         large = (Body(m=self.centre), *self.bodies)[:count]
         mass, x, v = placed_bodies(large, gravity.G, gravity.dimensions, first=-1)
-        small = count - len(large)
+        n, small = gravity.dimensions, count - len(large)
         position, velocity = self._small(small, gravity, rng)
-        n = gravity.dimensions
+        parts = [
+            Particles(mass, x[:, :n], v[:, :n], radius=radii_of(large)),
+            Particles(np.full(small, self.mass / max(small, 1)), position[:, :n], velocity[:, :n]),
+        ]
         names = ("centre", "bodies", "disc") if len(large) > 1 else ("centre", "disc")
-        radii = radii_of(large)
-        species = np.repeat(range(len(names)), [1, *([len(large) - 1] if len(large) > 1 else []), small])
-        return centred(
-            Particles(
-                np.concatenate([mass, np.full(small, self.mass / max(small, 1))]),
-                np.concatenate([x, position])[:, :n],
-                np.concatenate([v, velocity])[:, :n],
-                species=species,
-                species_names=names,
-                radius=np.concatenate([radii, np.zeros(small)]) if len(radii) else radii,
-            )
-        )
+        species = [np.arange(len(large)).clip(max=1), np.full(small, len(names) - 1)]
+        return centred(concatenated(parts, species, names))
 
     def _small(self, count: int, gravity: Gravity, rng: np.random.Generator) -> tuple[Array, Array]:
         """Positions and velocities of the small bodies, relative to the large one."""

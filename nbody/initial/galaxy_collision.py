@@ -59,9 +59,8 @@ class GalaxyCollision(Generator):
         if self.eccentricity < 1:
             apocentre = self.pericentre * (1 + self.eccentricity) / (1 - self.eccentricity)
             if self.separation > apocentre:
-                raise KeyProblem(
-                    "separation", f"must be at most the apocentre ({apocentre:g}), got {self.separation:g}"
-                )
+                message = f"must be at most the apocentre ({apocentre:g}), got {self.separation:g}"
+                raise KeyProblem("separation", message)
         return self
 
     @cached_property

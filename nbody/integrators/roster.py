@@ -20,6 +20,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Slots
 from nbody.trajectory.structure.layout import ADDED, REMOVED
+from nbody.trajectory.writing.checkpoint import require_like
 
 Array = np.ndarray
 
@@ -227,17 +228,13 @@ class Roster:
         first = self._first
         later = [found.get(name, getattr(self.bodies, name)[:0]) for name in LATER]
         into, size = found["into"], first + len(later[0])
-        shapes = {
-            "mass": (size,),
-            "radius": (size,) if len(self.bodies.radius) else (0,),
-            "into": (size,),
-            "energy": (1,),
+        expected = {
+            "mass": np.empty(size),
+            "radius": np.empty(size if len(self.bodies.radius) else 0),
+            "into": np.empty(size, np.int64),
+            "energy": np.empty(1),
         }
-        for name, shape in shapes.items():
-            kind = np.int64 if name == "into" else np.float64
-            if found[name].shape != shape or found[name].dtype != kind:
-                stated = f"{found[name].dtype} {found[name].shape}"
-                raise ValueError(f"the checkpoint's {OWN}{name} is {stated}, and the run has {np.dtype(kind)} {shape}")
+        require_like(arrays, {OWN + name: array for name, array in expected.items()})
         if (into < -1).any() or (into >= size).any() or (into[into] != into)[into >= 0].any():
             raise ValueError("a body has merged into one that is not left")
         begin = {name: getattr(self.bodies, name)[:first] for name in (*LATER, "mass", "radius")}

@@ -22,9 +22,7 @@ FIGURES = Registry(
         "fragments": Entry("nbody.lessons.fragments:fragments", "k19, k20, k21: the lanes of one tensor instruction"),
         "rounding": Entry("nbody.lessons.rounding:rounding", "k16, gpu-kahan: how errors of sums grow"),
         "model": Entry("nbody.lessons.measured:model", "the ladder's cost model beside the measurement"),
-        "pairs_computed": Entry(
-            "nbody.lessons.pairs:pairs_computed", "gpu-global to gpu-split: the pairs of one thread"
-        ),
+        "pairs_computed": Entry("nbody.lessons.pairs:pairs_computed", "gpu-global to gpu-split: a thread's pairs"),
         "triangle": Entry("nbody.lessons.pairs:triangle", "gpu-symmetric: the blocks of the triangle of pairs"),
         "rotation": Entry("nbody.lessons.pairs:rotation", "gpu-symmetric: columns rotate through the lanes"),
         "morton": Entry("nbody.lessons.trees:morton", "barnes-hut, cpu-tree: the order of bodies, what acts on one"),

@@ -1,6 +1,7 @@
 """Figures of single accesses of a warp: the banks of shared memory, the lines of global memory, vectors."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nbody.errors import counted
@@ -22,15 +23,10 @@ def banks() -> Figure:
     for column, (name, (array, matrix, width)) in enumerate(TILED.items()):
         block = traced(name)[0, 0]
         words, numbers = of_warp(block, array, False)[0], of_warp(block, "a", False)[0]
-        served = conflicts(words)
-        colour = RED if served > 1 else GREEN
-        cells(
-            axes[0, column], _touched((TILE, width), words, colour), f"{name}: {matrix}'s tile, rows of {width} words"
-        )
-        counts = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-        axes[1, column].bar(range(BANKS), counts, color=colour, width=0.85)
-        axes[1, column].set_ylim(0, 34)
+        served = _bars(axes[1, column], words, 34)
         plain(axes[1, column], f"words of each bank: served {served}×")
+        touched = _touched((TILE, width), words, RED if served > 1 else GREEN)
+        cells(axes[0, column], touched, f"{name}: {matrix}'s tile, rows of {width} words")
         lines = len(np.unique(numbers * 4 // LINE))
         label = f"A, global: {counted(lines, 'line')} of {LINE} B"
         cells(axes[2, column], _touched((TILE, TILE), numbers, RED if lines > 1 else GREEN), label)
@@ -43,6 +39,15 @@ def _touched(shape: tuple[int, int], indices: np.ndarray, colour: str) -> np.nda
     grid = np.full(shape, "", dtype=object)
     grid.flat[np.unique(indices)] = colour
     return grid
+
+
+def _bars(panel: Axes, words: np.ndarray, top: int) -> int:
+    """Draw the number of words of each bank. Returns how often shared memory has to serve the access."""
+    served = conflicts(words)
+    counts = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+    panel.bar(range(BANKS), counts, color=RED if served > 1 else GREEN, width=0.85)
+    panel.set_ylim(0, top)
+    return served
 
 
 def vectors() -> Figure:
@@ -59,11 +64,7 @@ def vectors() -> Figure:
     padded = k14_transposed.pieces(np.float32).pitch
     depth = np.unique(written // padded)
     for panel, pitch in ((axes[0, 2], k14_transposed.TILE), (axes[0, 3], padded)):
-        words = written // padded * pitch + written % padded
-        served = conflicts(words)
-        counts = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-        panel.bar(range(BANKS), counts, color=RED if served > 1 else GREEN, width=0.85)
-        panel.set_ylim(0, 4)
+        served = _bars(panel, written // padded * pitch + written % padded, 4)
         panel.set_yticks(range(5))
         panel.set_xlabel("bank")
         plain(panel, f"k14: a write to rows {depth[0]} and {depth[-1]},\nrows of {pitch} words: served {served}×")

@@ -13,7 +13,6 @@ from nbody.lessons.style import panels
 
 ROOMS = Path(__file__).parents[1]
 
-FIRST = {"8800 GTX, Nyland et al. 2007": (16384, 10e9)}
 OF_THE_LECTURE = {"gpu-tiled": "K40c, shared memory", "gpu-global": "K40c, global memory"}
 """The lecture's kernels, on its card."""
 
@@ -90,8 +89,7 @@ def speed() -> Figure:
     for marker, (engine, name) in zip("v^", OF_THE_LECTURE.items(), strict=True):
         took = {n: seconds for (kernel, n), (seconds, _) in K40C.items() if kernel == engine}
         panel.plot(list(took), [LECTURE_STEPS * n * n / s for n, s in took.items()], marker, color=INK, label=name)
-    for name, (n, value) in FIRST.items():
-        panel.plot(n, value, "*", color=INK, markersize=9, label=name)
+    panel.plot(16384, 10e9, "*", color=INK, markersize=9, label="8800 GTX, Nyland et al. 2007")
     height = 0.0
     for value, name, colour in sorted(ends):
         height = max(height * 1.27, value)

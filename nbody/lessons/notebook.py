@@ -61,22 +61,18 @@ def notebook(course: str) -> str:
         cells += [_text(each, folder, "skip") for each in solution]
     for number, cell in enumerate(cells):
         cell["id"] = f"{course}-{number}"
-    about = {
-        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-        "nbody": machine.version(),
-    }
-    return json.dumps(
-        {"nbformat": 4, "nbformat_minor": 5, "metadata": about, "cells": cells}, indent=1, ensure_ascii=False
-    )
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    about = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel, "nbody": machine.version()}}
+    return json.dumps(about | {"cells": cells}, indent=1, ensure_ascii=False)
 
 
 def _pages(text: str) -> list[str]:
     """The paragraphs, figures and tables of a section, as many together as fit on a slide."""
     lines, pages, filled = text.splitlines(keepends=True), [""], 0
     for block in MARKDOWN.parse(text):
-        part = "".join(lines[slice(*block.map)]) if block.map and block.level == 0 else ""
-        if not part:
+        if not block.map or block.level:
             continue
+        part = "".join(lines[slice(*block.map)])
         size = PICTURE_SIZE if PICTURE.match(part) else len(LARGE.sub("", part)) * (block.type != "heading_open")
         if filled and filled + size > SLIDE and not CAPTION.match(part):
             pages, filled = [*pages, ""], 0
@@ -89,7 +85,7 @@ def slides(course: str) -> str:
     """The slides of a course of :data:`COURSES`, as one HTML page. Raises InputError: there is no such course."""
     shown = []
     for cell in json.loads(notebook(course))["cells"]:
-        if cell["metadata"] != _slide("skip"):
+        if cell["metadata"]["slideshow"]["slide_type"] != "skip":
             page = MARKDOWN.render(LARGE.sub("*The table stands in the text of the course.*\n", cell["source"]))
             for name, data in cell.get("attachments", {}).items():
                 page = page.replace(f"attachment:{name}", f"data:image/png;base64,{data['image/png']}")
@@ -105,13 +101,13 @@ def _text(text: str, folder: Path, slide: str) -> dict[str, Any]:
         path = folder / target
         attached[path.name] = {"image/png": b64encode(path.read_bytes()).decode()}
         text = text.replace(f"({target})", f"(attachment:{path.name})")
-    cell = {"cell_type": "markdown", "source": LINK.sub(r"\1", text).strip(), "metadata": _slide(slide)}
-    return cell | ({"attachments": attached} if attached else {})
+    more = {"attachments": attached} if attached else {}
+    return _cell("markdown", LINK.sub(r"\1", text).strip(), slide) | more
 
 
 def _code(text: str) -> dict[str, Any]:
-    return {"cell_type": "code", "source": text, "metadata": _slide("skip"), "outputs": [], "execution_count": None}
+    return _cell("code", text, "skip") | {"outputs": [], "execution_count": None}
 
 
-def _slide(kind: str) -> dict[str, Any]:
-    return {"slideshow": {"slide_type": kind}}
+def _cell(kind: str, text: str, slide: str) -> dict[str, Any]:
+    return {"cell_type": kind, "source": text, "metadata": {"slideshow": {"slide_type": slide}}}

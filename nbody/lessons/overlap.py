@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from nbody.compute.simulator.traced import BARRIER, Access, trace
 from nbody.figures import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET
-from nbody.lessons.accesses import traced
+from nbody.lessons.accesses import trace_of, traced
 from nbody.lessons.style import cells, panels
 from nbody.linalg.k17_champion import ProductTiling, tiled_launch
 from nbody.linalg.k18_skinny import THREADS, kernel
@@ -21,11 +21,8 @@ WORDS = {"load": "load s{}", "store": "store s{}", "copy": "start\ncopy s{}", "m
 
 def _k17() -> list[Access]:
     """What thread 0 of the champion does for three slabs, with a small tile."""
-    shape, dtype = ProductShape(32, 64, 48), np.dtype(np.float32)
-    launch = tiled_launch(shape, dtype, ProductTiling((32, 64), (32, 32), (4, 8), depth=16, stages=2, resident=1), 1)
-    a, b, c = (np.ones(size, dtype) for size in ((32, 48), (48, 64), (32, 64)))
-    more = {f"scratch{i}": np.zeros(s.shape, s.dtype) for i, s in enumerate(launch.scratch)}
-    return trace(launch.kernel, launch.grid, launch.block, a=a, b=b, c=c, **more)[0, 0][0]
+    shape, tiling = ProductShape(32, 64, 48), ProductTiling((32, 64), (32, 32), (4, 8), depth=16, stages=2, resident=1)
+    return trace_of(tiled_launch(shape, np.dtype(np.float32), tiling, 1), shape)[0][0, 0][0]
 
 
 def _phases(events: list[Access], copies: bool) -> list[str]:

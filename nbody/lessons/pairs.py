@@ -1,6 +1,7 @@
 """Figures of the force engines: which thread computes which pairs, when, and what it reads for that."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,39 +31,36 @@ def _bodies(count: int) -> np.ndarray:
     return body
 
 
-def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
-    """The trace of a kernel of rows for :data:`COUNT` bodies."""
-    one = np.float32(1)
+ENGINES: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "gpu-global": (lambda: gpu_global.build(SHAPE), TILE, TILE),
+    "gpu-tiled": (lambda: gpu_tiled.build(SHAPE, TILE), TILE, TILE),
+    "gpu-unrolled": (lambda: gpu_unrolled.build(SHAPE, TILE), TILE, TILE * gpu_unrolled.BODIES),
+    "gpu-split": (lambda: gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES),
+}
+"""Kernels of rows, with their threads and bodies per block."""
+
+
+@cache
+def traced_engine(name: str) -> Trace:
+    """The trace of an engine's kernel for :data:`COUNT` bodies."""
+    build, threads, bodies = ENGINES[name]
+    kernel, one = build(), np.float32(1)
     return trace(
         kernel, COUNT // bodies, threads, body=_bodies(COUNT), acceleration=np.zeros((COUNT, 4), np.float32),
         start=np.int64(0), acting=np.int64(COUNT), G=one, length2=one,
     )  # fmt: skip
 
 
-ENGINES = ("gpu-global", "gpu-tiled", "gpu-unrolled", "gpu-split")
-
-
-@cache
-def traced_engine(name: str) -> Trace:
-    """The trace of an engine's kernel for :data:`COUNT` bodies."""
-    if name == "gpu-split":
-        return _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES)
-    if name == "gpu-unrolled":
-        return _rows(gpu_unrolled.build(SHAPE, TILE), TILE, TILE * gpu_unrolled.BODIES)
-    return _rows(gpu_global.build(SHAPE) if name == "gpu-global" else gpu_tiled.build(SHAPE, TILE), TILE, TILE)
-
-
 def acting_bodies(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int], list[int]]:
     """The bodies that a thread computes forces on, and those that act on them, in order."""
+    read = [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
     if name == "gpu-split":
         first = (block * gpu_split.THREADS + t) // LANES * gpu_split.BODIES
-        acted = [first + k for k in range(gpu_split.BODIES)]
-        read = [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
-        return acted, read
-    bodies = gpu_unrolled.BODIES if name == "gpu-unrolled" else 1
-    acted = [block * TILE * bodies + t + k * TILE for k in range(bodies)]
+        return [first + k for k in range(gpu_split.BODIES)], read
+    per_block = ENGINES[name][2]
+    acted = list(range(block * per_block + t, (block + 1) * per_block, TILE))
     if name == "gpu-global":
-        return acted, [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
+        return acted, read
     acting, tile = [], -1
     for before, event in pairwise(thread):
         tile += before.array == BARRIER and event.array == "shared0" and not event.write

@@ -38,11 +38,9 @@ def image(axes: Axes, picture: np.ndarray, title: str = "", **more: Any) -> None
 def cells(axes: Axes, colours: np.ndarray, title: str = "") -> None:
     """Draw a grid of cells with lines between them; ``colours`` as in :func:`coloured`."""
     image(axes, coloured(colours), title)
-    step = 1 if max(colours.shape) <= 48 else 8
-    for k in range(0, colours.shape[1] + 1, step):
-        axes.axvline(k, color="white", linewidth=0.5)
-    for k in range(0, colours.shape[0] + 1, step):
-        axes.axhline(k, color="white", linewidth=0.5)
+    (rows, columns), step = colours.shape, 1 if max(colours.shape) <= 48 else 8
+    axes.vlines(range(0, columns + 1, step), 0, rows, "white", linewidth=0.5)
+    axes.hlines(range(0, rows + 1, step), 0, columns, "white", linewidth=0.5)
 
 
 def box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, edge: str = "none") -> None:
@@ -52,8 +50,7 @@ def box(axes: Axes, x: float, y: float, width: float, height: float, colour: str
 
 def bare(axes: Axes, title: str = "") -> None:
     """No ticks and no frame; a title to the left."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     if title:
         axes.set_title(title, loc="left")

@@ -66,15 +66,11 @@ def check(launch: Callable, name: str) -> Iterator[tuple[bool, str]]:
         yield error < rung.tolerance(each.k, "float32"), f"results of {each}: largest relative error {error:.1e}"
     threads = found[shape][0, 0]
     own, claimed = counted(threads, shape.k, vectors), rung.reads(shape)
-    for kind, per_product, allowed in (
-        ("global", own.from_global, claimed.from_global),
-        ("shared", own.from_shared, claimed.from_shared),
-    ):
-        reads, allowed = per_product / max(own.products, 1), allowed / shape.k
-        yield (
-            reads <= allowed * 1.001,
-            f"reads of {kind} memory per multiply-add: {reads:.4g}, the rung has {allowed:.4g}",
-        )
+    for kind in ("global", "shared"):
+        reads = getattr(own, f"from_{kind}") / max(own.products, 1)
+        allowed = getattr(claimed, f"from_{kind}") / shape.k
+        text = f"reads of {kind} memory per multiply-add: {reads:.4g}, the rung has {allowed:.4g}"
+        yield reads <= allowed * 1.001, text
     (banks, lines), (most_banks, most_lines) = _worst(threads), _worst(traced(name)[0, 0])
     yield banks <= most_banks, f"words of one bank in a read: {banks}, the rung has {most_banks}"
     yield lines <= most_lines, f"lines of global memory in a read: {lines}, the rung has {most_lines}"

@@ -77,7 +77,6 @@ def _reads(found: Any) -> tuple[float, float]:
     """Bodies, four numbers each, that a kernel reads from global and from shared memory, per pair."""
     from nbody.lessons.pairs import COUNT
 
-    events = [e for threads in found.values() for thread in threads for e in thread if not e.write]
-    reads = (sum(each(e.array) for e in events) for each in (lambda a: a == "body", lambda a: a.startswith("shared")))
-    per_global, per_shared = (count / 4 / COUNT**2 for count in reads)
-    return per_global, per_shared
+    read = [e.array for threads in found.values() for thread in threads for e in thread if not e.write]
+    per_pair = 1 / (4 * COUNT**2)
+    return read.count("body") * per_pair, sum(each.startswith("shared") for each in read) * per_pair

@@ -82,10 +82,8 @@ def reads() -> Figure:
     figure, axes = panels(1, 2, 2.9, sharey=True)
     for panel, where, colour in zip(axes[0], ("shared", "global"), (ORANGE, BLUE), strict=True):
         for y, name in enumerate(names):
-            done = work[name].from_shared if where == "shared" else work[name].from_global
-            claimed = LADDER.load(name).reads(ONE_BLOCK[name])
-            model = (claimed.from_shared if where == "shared" else claimed.from_global) / ONE_BLOCK[name].k
-            value = done / work[name].products
+            model = getattr(LADDER.load(name).reads(ONE_BLOCK[name]), f"from_{where}") / ONE_BLOCK[name].k
+            value = getattr(work[name], f"from_{where}") / work[name].products
             panel.barh(y, value, color=colour, height=0.7)
             panel.plot([model, model], [y - 0.45, y + 0.45], color=INK, linewidth=1.4)
             panel.text(value * 1.1, y, f"{value:.3g}", va="center", fontsize=7.5)

@@ -4,10 +4,10 @@ A user adds, removes and changes bodies between two steps by methods of :class:`
 into the arrays of ``simulation.particles``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import validated
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
+
+if TYPE_CHECKING:
+    from nbody.run.stepper import Stepper
 
 Array = np.ndarray
 
@@ -224,39 +227,56 @@ class NoRadii(np.ndarray):
         raise InputError("particles: radius: the bodies of this run have none; give radii at its beginning")
 
 
-class Shown(NamedTuple):
-    """Particles that a user has, who may write into them, and what they were."""
+class InHand:
+    """The particles of a run that a user has: what is written into them before the next step counts."""
 
-    given: Particles
-    were: Particles
+    def __init__(self, stepper: "Stepper") -> None:
+        self._stepper = stepper
+        self._given: tuple[Particles, Particles] | None = None  # these particles, and what they were
+        self._at: object = None
 
-    @classmethod
-    def of(cls, now: Particles, known: Mapping[str, Array]) -> "Shown":
-        """The particles of this moment. ``known``: arrays of their numbers that nobody changes, perhaps in float32; the
-        others are copied. Ids and species stay what they are. (A copy of a million bodies takes 10 to 50 ms.)"""
-        were = copy(now)
-        for name in WRITABLE:
-            setattr(were, name, known[name] if name in known else getattr(now, name).copy())
-        if not len(now.radius):
-            now.radius = now.radius.view(NoRadii)
-        now.id.flags.writeable = now.species.flags.writeable = False
-        return cls(now, were)
+    def particles(self) -> Particles:
+        """The particles at this moment, the same until the next step. Ids and species stay what they are. (A copy of a
+        million bodies takes 10 to 50 ms.)"""
+        stepper = self._stepper
+        now = stepper.moment, stepper.clock.revision
+        if self._given is None or self._at != now:
+            x, v = stepper.state.values("position", "velocity")
+            found = stepper.particles((x.astype(np.float64), v.astype(np.float64)))
+            known = {"position": x, "velocity": v} if stepper.moved else {}  # else they may have other digits
+            if stepper.roster is None:
+                known |= {"mass": stepper.setup.bodies.mass, "radius": stepper.setup.bodies.radius}
+            were = copy(found)
+            for name in WRITABLE:
+                setattr(were, name, known[name] if name in known else getattr(found, name).copy())
+            if not len(found.radius):
+                found.radius = found.radius.view(NoRadii)
+            found.id.flags.writeable = found.species.flags.writeable = False
+            self._given, self._at = (found, were), now
+        return self._given[0]
 
-    def close(self, freeze: bool) -> Array | None:
-        """Rows of the bodies that a user has changed, or None; ``freeze``: refuse what is written later, which would not
-        count. Raises InputError."""
-        given, were = self.given, self.were
+    def show_to(self, function: Callable[[Particles], Any]) -> bool:
+        """Call a user's function with them, and let what it writes count. Returns False if it returns False."""
+        goes_on = function(self.particles()) is not False
+        if (changes := self.written(freeze=False)) is not None:
+            self._stepper.apply(changes)
+        return goes_on
+
+    def written(self, freeze: bool = True) -> Array | None:
+        """Rows of the bodies that a user has changed, or None; call this before the next step. ``freeze``: refuse what is
+        written later, which would not count. Raises InputError."""
+        if self._given is None:
+            return None
+        (given, were), self._given = self._given, None
         arrays = [getattr(given, name) for name in WRITABLE]
         if freeze:
             for array in arrays:
                 if isinstance(array, np.ndarray):
                     array.flags.writeable = False
         same = all(_same(array, getattr(were, name)) for array, name in zip(arrays, WRITABLE, strict=True))
-        fixed = ("time", "step", "id", "species")
-        if wrong := next(
-            (each for each in fixed if not np.array_equal(getattr(given, each), getattr(were, each))), None
-        ):
-            raise InputError(f"particles: {wrong}: can't be changed in a run")
+        for each in ("time", "step", "id", "species"):
+            if not np.array_equal(getattr(given, each), getattr(were, each)):
+                raise InputError(f"particles: {each}: can't be changed in a run")
         if same:
             return None
         after = replace(given)

@@ -129,8 +129,8 @@ def chosen_engine(
     take where the scenario leaves the choice, else none. Raises InputError: there is no such engine, or it does not support
     what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
-    where = scenario.where("engine", "integrator.scheme", "precision")
-    model = _options_of(check_name(written, where))
+    places = "engine", "integrator.scheme", "precision"
+    model = _options_of(written if written in STAND_FOR else check_name(written, scenario.where(*places)))
     if written in AUTOMATIC:
         for option in options:
             if option not in model.model_fields:
@@ -140,10 +140,11 @@ def chosen_engine(
     accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
     if accuracy is not None and "precision" not in scenario.source.values:
         precisions = PRECISIONS[PRECISIONS.index(scenario.precision) :]
-    found = choose(
-        written, asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus)),
-        precisions, scheme.supports, scenario.integrator.scheme, where, notify, measure,
-    )  # fmt: skip
+    asked = asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus))
+    try:
+        found = choose(written, asked, precisions, scheme.supports, scenario.integrator.scheme, "", notify, measure)
+    except InputError as error:
+        raise InputError(f"{scenario.where(*places)}{error}") from None
     kind = ENGINES.load(found.name)
     if gpus_asked(gpus) > 1:
         notify_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)

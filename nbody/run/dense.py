@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.integrators.integrator import Integrator
+from nbody.events.bodies import Bodies
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.particles import Particles
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.stepper import Stepper
 from nbody.state import Moment
+from nbody.state.notes import NO_NOTES, StepNotes
 
 
 def particles_at(stepper: Stepper, time: float) -> Particles:
@@ -56,29 +59,72 @@ def _part_of_a_step(copy: Stepper, time: float) -> None:
     copy.clock.set(Moment(now.step, copy.clock.time, now.time))
 
 
-def shows_noted(scheme: Integrator) -> bool:
-    """True if :func:`within_noted` can show the bodies within steps."""
-    return not scheme.facts.adaptive or type(scheme).show_noted is not Integrator.show_noted
+class NotedSteps:
+    """Steps that a stepper makes in one call, with the bodies at their ends.
 
+    Args:
+        ids: those of the bodies that are returned; None: all.
 
-def within_noted(
-    stepper: Stepper, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The bodies at (n,) times within (n,) of the steps of the last :meth:`.Stepper.note`: positions and velocities of those
-    that it returned, (n, K, D) each, as the scheme shows them, or by short steps from the ends of these steps. ``copied``
-    returns a copy of the stepper, at any moment."""
-    assert stepper.noted is not None
-    (noted, rows), sign = stepper.noted, -1 if stepper.turns else 1
-    ends = noted.moments(steps + 1)
-    made = sign * ends.time, ends.position, sign * ends.velocity
-    if (found := stepper.integrator.show_noted(stepper.motion, steps, sign * times, made)) is not None:
-        return found[0][:, rows], sign * found[1][:, rows]
-    copy = copied()
-    x, v, state = ends.position.copy(), ends.velocity.copy(), copy.motion.host
-    for k in np.flatnonzero(times != ends.time):
-        state.position[...], state.velocity[...] = ends.position[k], ends.velocity[k]
-        copy.clock.set(Moment(0, float(ends.time[k])))
-        state.invalidate()
-        _part_of_a_step(copy, float(times[k]))
-        x[k], v[k] = state.position, state.velocity
-    return x[:, rows], v[:, rows]
+    Attributes:
+        shows: whether :meth:`within` can show the bodies within them.
+    """
+
+    def __init__(self, stepper: Stepper, ids: np.ndarray | None) -> None:
+        self._stepper, self._ids, scheme = stepper, ids, stepper.integrator
+        self._motion: Motion | None = None  # whose rows are those of ``ids``
+        self.shows = not scheme.facts.adaptive or type(scheme).show_noted is not Integrator.show_noted
+
+    @property
+    def possible(self) -> bool:
+        """True if :meth:`make` can make the next steps."""
+        stepper = self._stepper
+        return (
+            stepper.collisions is None and not stepper.moment.within and stepper.integrator.facts.notes(stepper.motion)
+        )
+
+    def make(self, steps: int, until: float) -> Bodies:
+        """Make steps as :meth:`.Stepper.make`. Returns the bodies at the beginning and at the ends of the steps that are
+        complete, with a first axis."""
+        stepper, state, ids = self._stepper, self._stepper.motion.host, self._ids
+        if self._motion is not stepper.motion:
+            self._motion = stepper.motion
+            self._rows: Any = slice(None) if ids is None else np.flatnonzero(np.isin(stepper.bodies().known.id, ids))
+        now, turns, begun = stepper.bodies(ids), stepper.turns, stepper.moment.step
+        times, vectors = np.empty(steps + 1), np.empty((steps + 1, 2, state.count, state.dimensions))
+        times[0], vectors[0] = now.time, stepper.vectors()
+        state.clock.notes = StepNotes(times[1:], vectors[1:])
+        try:
+            stepper.make(steps, until)
+        finally:
+            state.clock.notes = NO_NOTES
+        made = stepper.moment.complete - begun
+        if not stepper.integrator.facts.adaptive:
+            times[1:] = state.clock.origin + (begun + 1 + np.arange(steps)) * stepper.dt
+        elif turns:
+            np.negative(times[1:], out=times[1:])
+        if turns:
+            np.negative(vectors[1:, 1], out=vectors[1:, 1])
+        times, (x, v) = times[: made + 1], vectors[: made + 1].swapaxes(0, 1)
+        self._all = now._replace(time=times, position=x, velocity=v)
+        return self._all._replace(position=x[:, self._rows], velocity=v[:, self._rows])
+
+    def within(
+        self, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The bodies at (n,) times within (n,) of these steps: positions and velocities of those that were returned,
+        (n, K, D) each, as the scheme shows them, or by short steps from the ends of these. ``copied`` returns a copy of the
+        stepper, at any moment."""
+        stepper, rows, sign = self._stepper, self._rows, -1 if self._stepper.turns else 1
+        ends = self._all.moments(steps + 1)
+        made = sign * ends.time, ends.position, sign * ends.velocity
+        if (found := stepper.integrator.show_noted(stepper.motion, steps, sign * times, made)) is not None:
+            return found[0][:, rows], sign * found[1][:, rows]
+        copy = copied()
+        x, v, state = ends.position.copy(), ends.velocity.copy(), copy.motion.host
+        for k in np.flatnonzero(times != ends.time):
+            state.position[...], state.velocity[...] = ends.position[k], ends.velocity[k]
+            copy.clock.set(Moment(0, float(ends.time[k])))
+            state.invalidate()
+            _part_of_a_step(copy, float(times[k]))
+            x[k], v[k] = state.position, state.velocity
+        return x[:, rows], v[:, rows]

@@ -7,7 +7,7 @@ import numpy as np
 from nbody.particles import body_names
 from nbody.run.observers import Observer
 from nbody.run.setup import Setup
-from nbody.run.stepper import STEPS_PER_CALL, Stepper
+from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
 from nbody.trajectory.structure.layout import BOUNCE, CONTACT
@@ -15,6 +15,10 @@ from nbody.trajectory.structure.layout import BOUNCE, CONTACT
 if TYPE_CHECKING:
     from nbody.events.finder import Happened
     from nbody.run.event_watch import EventWatch
+
+
+STEPS_PER_CALL = 10_000
+"""The most steps of :meth:`EventLog.make_steps` between two moments at which Ctrl-C is heard."""
 
 
 class EventLog(Observer):
@@ -77,14 +81,12 @@ class EventLog(Observer):
         """Let the stepper make ``n`` steps, or fewer if an event ends the run. Raises the error of a user's function."""
         stepper = self._stepper
         self.go_on()
-        if self._watch is None:
-            stepper.step(n)
-            return
         stepper.begin()
         end = stepper.clock.step + n
         while stepper.clock.step < end and not self.ended:
             stepper.advance(min(STEPS_PER_CALL, end - stepper.clock.step))
-            self.look()
+            if self._watch is not None:
+                self.look()
             if self.failure is not None:
                 raise self.failure
 
@@ -106,9 +108,7 @@ class EventLog(Observer):
             self._stop(event_line(happened.row[0], *self._shown_time(), names))
         if event.call is not None:
             try:
-                self.ended |= event.call(self._stepper.shown()) is False
-                if (changes := self._stepper.written(freeze=False)) is not None:
-                    self._stepper.apply(changes)
+                self.ended |= not self._stepper.hand.show_to(event.call)
             except Exception as error:  # the file is finished in good order first
                 self.failure = error
                 return False

@@ -10,7 +10,7 @@ from nbody.events.bodies import Bodies
 from nbody.events.chosen import Event
 from nbody.events.finder import Cubic, EventFinder, Happened, Show
 from nbody.integrators.integrator import Motion
-from nbody.run.dense import reach, shows_noted, within_noted
+from nbody.run.dense import NotedSteps, reach
 from nbody.run.schedule import same_time
 from nbody.run.stepper import Stepper
 
@@ -79,6 +79,7 @@ class EventWatch:
     def __init__(self, stepper: Stepper, events: Sequence[Event]) -> None:
         self._stepper, self._finder = stepper, EventFinder(events)
         self._ids = None if stepper.integrator.facts.adaptive else ids_of(events, stepper.setup.bodies.id)
+        self._noted = NotedSteps(stepper, self._ids)
         self._ahead: list[Happened] | None = None  # those of a step that is shown partway
         self._block, self._singly = FEWEST, 0  # steps of the next block; the step before which there are none
         self._copied: tuple[Motion, Stepper] | None = None
@@ -115,13 +116,13 @@ class EventWatch:
         """
         stepper, finder = self._stepper, self._finder
         while steps > 0 and stepper.sign * stepper.clock.time < until:
-            if not stepper.can_note or stepper.clock.step < self._singly:
+            if not self._noted.possible or stepper.clock.step < self._singly:
                 return False
             arrays, begun = stepper.moving_arrays(), stepper.moment
             count = min(steps, self._block, max(FEWEST, MOST_NUMBERS // stepper.state.count))
-            show = self._show_noted if shows_noted(stepper.integrator) else None
+            show = self._show_noted if self._noted.shows else None
             try:
-                path = stepper.note(count, until, self._ids)
+                path = self._noted.make(count, until)
                 found, passed = finder.find_all(path, begun.step + 1, show, self._functions)
             except Exception:  # the step in which it is raised is to be found
                 stepper.go_back(arrays, begun)
@@ -147,7 +148,7 @@ class EventWatch:
 
     def _show_noted(self, steps: np.ndarray, times: np.ndarray) -> Bodies:
         """The bodies within steps of the block."""
-        x, v = within_noted(self._stepper, steps, times, partial(self._copy, where=False))
+        x, v = self._noted.within(steps, times, partial(self._copy, where=False))
         return self._finder.begin._replace(time=times, position=x, velocity=v)
 
     def _tried(self, look: Callable[[], None]) -> bool:

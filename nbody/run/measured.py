@@ -30,6 +30,7 @@ class Start(NamedTuple):
         frames: the number of recorded frames that are kept.
         energies: the energies of these frames.
         checkpoint, path: of the recording; None for a copy.
+        ends: the last of these frames is the end of a call, which is not on the schedule: a further call drops it.
     """
 
     moment: Moment
@@ -39,6 +40,7 @@ class Start(NamedTuple):
     energies: Energies
     checkpoint: "Checkpoint | None" = None
     path: str | Path = ""
+    ends: bool = False
 
     def restore(self, stepper: "Stepper") -> None:
         """Let a stepper go on there. Raises InputError: the checkpoint is damaged."""

@@ -87,10 +87,7 @@ class Callback(Observer):
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
-            goes_on = self._function(self._stepper.shown()) is not False
-            if (changes := self._stepper.written(freeze=False)) is not None:
-                self._stepper.apply(changes)
-            return goes_on
+            return self._stepper.hand.show_to(self._function)
         except Exception as error:  # the file is finished in good order first
             self.failure = error
             return False

@@ -78,8 +78,8 @@ class Output:
             meta: the contents of a checkpoint besides the stepper's arrays.
         """
         now, header = stepper.moment, self._header(setup, stepper)
-        new, whole = schedule.count_after(now), of_whole_run(setup.plan.schedule, schedule, now)
-        used = with_schedule(header.resolved, written(whole if type(whole) is type(schedule) else schedule))
+        new, whole = schedule.count_after(now), of_whole_run(setup.plan.schedule, schedule)
+        used = with_schedule(header.resolved, written(whole))
         if self.checkpoint is None:
             self._room = 1 + new
             self._written = _frames_and_direction(used)
@@ -127,8 +127,8 @@ class Output:
 
 
 def _frames_and_direction(resolved: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a file says of the moments that become frames, and of the time step."""
-    return resolved["record"], resolved["integrator"].get("dt")
+    """What a file says of the moments that become frames, of the time step, and whether it ends at a time."""
+    return resolved["record"], resolved["integrator"].get("dt"), "end" in resolved["integrator"]
 
 
 def with_schedule(resolved: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:

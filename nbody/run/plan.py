@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbody import machine
 from nbody.compute.compiling import cache
 from nbody.diagnostics.observables import ALWAYS, OF_TANGENTS, widths
-from nbody.errors import InputError
+from nbody.errors import InputError, NBodyError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
@@ -101,14 +101,14 @@ class Plan:
         return gpu_count(getattr(self.engine_options, "gpus", None))
 
     @property
-    def first(self) -> Moment:
+    def _first(self) -> Moment:
         """Where the run begins."""
         return Moment(self.particles.step, self.particles.time) if self.particles else Moment(0, 0.0)
 
     @property
     def frames(self) -> int:
         """The number of frames of the whole run."""
-        return 1 + self.schedule.count_after(self.first)
+        return 1 + self.schedule.count_after(self._first)
 
     def resolved(self) -> dict[str, Any]:
         """The scenario with all values that the run uses."""
@@ -187,7 +187,7 @@ class Plan:
         rate = cache.cached_values(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
-        steps, per_step = max(0, self.schedule.last - self.first.step), self.integrator.facts.evaluations
+        steps, per_step = max(0, self.schedule.last - self._first.step), self.integrator.facts.evaluations
         return steps * per_step * self.count**self.engine_kind.can.growth / float(rate)
 
     def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
@@ -274,10 +274,17 @@ def plan(
         _check_ensemble(scenario, integrator, count, schedule)
         fields = added_fields(scenario)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
-    choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
     require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
+    try:
+        (name, why, precision), chosen = choice.chosen_engine(
+            scenario, integrator, problem, precisions, notify, measure
+        )
+    except NBodyError:
+        choice.require_support(
+            scenario, None, "float64", asked | {"ranks": 1}
+        )  # its line names the key that is to blame
+        raise
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
     if precisions:

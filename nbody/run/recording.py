@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError
 from nbody.initial import files_read
 from nbody.parallel import Team
@@ -53,6 +54,7 @@ class Recording(Observer):
         self.resumed = start is not None and start.checkpoint is not None
         self._latest: Moment | None = None  # of the frames that are made alone
         self._written = False  # a call of this simulation has written the file
+        self._ends = start is not None and start.ends  # the last frame is the end of a call
         self._checkpointed = time.perf_counter()
         self._recorder: Recorder | None = None
         self._watch: Watch | None = None
@@ -77,7 +79,8 @@ class Recording(Observer):
         """True if something asks for frames between the first and the last moment of a call: a file, or what is measured or
         checked in every frame."""
         scenario = self._setup.scenario
-        measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
+        named = set(scenario.record.observables or ()).difference(OF_TANGENTS)  # which need no frames
+        measured = named or scenario.on_energy_error or scenario.ensemble
         return self._file is not None or self._setup.team.size > 1 or bool(measured)
 
     @property
@@ -116,7 +119,8 @@ class Recording(Observer):
 
     def redirect(self, file: "Output | None") -> None:
         """Record the next calls in another file, which begins with the present moment."""
-        self._file, self._written, self._recorder, self.measured = file, False, None, Measured(self._setup)
+        self._file, self._recorder, self.measured = file, None, Measured(self._setup)
+        self._written = self._ends = False
         self.log.begin_file()
         clock, scenario = self._stepper.clock, self._setup.scenario
         if file is not None and self._stepper.moved and not isinstance(scenario.initial, FromArrays):
@@ -146,7 +150,7 @@ class Recording(Observer):
         measured = self.measured
         if not self.looks:
             measured.frames = min(measured.frames, 1)
-        if self._written and self._file is not None:
+        if self._file is not None and (self._written or self._ends):
             now = self._stepper.moment
             dropped = not self.schedule.regular(now) and not schedule.ended(now)
             measured.frames -= dropped and measured.frames > 1
@@ -172,7 +176,7 @@ class Recording(Observer):
             if writer is not None:
                 writer.close(complete=False)
             raise
-        self._written = writer is not None
+        self._written, self._ends = writer is not None, False
         return self._recorder
 
     @property
@@ -254,7 +258,7 @@ class Recording(Observer):
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
         now, planned = self._stepper.moment, self._setup.plan.schedule
-        whole = of_whole_run(planned, self.schedule, now)
+        whole = of_whole_run(planned, self.schedule)
         return {
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from nbody.run.measured import Start
 from nbody.run.observers import Observer
 from nbody.run.output import with_schedule
 from nbody.run.plan import plan
-from nbody.run.schedule import FOREVER, StepSchedule, directed, same_time, time_given, whole_steps
+from nbody.run.schedule import FOREVER, directed, same_time, time_given, whole_steps
 from nbody.run.simulation import Simulation
 from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
@@ -105,13 +105,12 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         scenario = with_functions(stored.override(**changes), fields, notify)
         if changes["gpus"] is None:
             scenario = with_those_there(scenario, notify)
-        back = directed(stored, particles.time, lambda line: None)[1]
-        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts, -1 if back else 1)
+        sign = -1 if directed(stored, particles.time, lambda line: None)[1] else 1
+        # Files of nbody 0.1 do not contain the time.
+        time = float(facts["time"] if "time" in facts else particles.time + step * (stored.integrator.dt or 0.0))
+        _check_end(scenario, step, time, sign)
         planned = plan(scenario, particles, measure=False)
-        dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
-        time = float(facts["time"]) if "time" in facts else particles.time + step * dt
         moment = Moment(step, time, float(facts.get("origin", math.nan)), bool(facts.get("within")))
-        sign = -1 if planned.backward else 1
         longer = not planned.schedule.ended(moment)
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
@@ -122,30 +121,25 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
                 frames -= 1
             # A frame at the checkpoint's time that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
-            if run.time[frames - 1] == time and not regular and longer and frames > 1:
-                frames -= 1
+            ends = bool(run.time[frames - 1] == time) and not regular and frames > 1
+            frames -= ends and longer
             if (again := int(np.sum(sign * (times[frames:] - time) > 0))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             events = int(facts.get("events", 0))
-            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
-    planned_end = planned.schedule
-    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else sign * (time - planned_end.end) > 0
-    if beyond:
-        last, to_time = scenario.integrator.steps, scenario.integrator.end
-        option, given, made = ("--end", to_time, time) if last is None else ("--steps", last, step)
-        raise InputError(
-            f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
-        )
+            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path, ends and not longer)
     return Resumed(scenario, particles, start, scope, functions)
 
 
-def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:
+def _check_end(scenario: Scenario, step: int, time: float, sign: int) -> None:
     """Refuse an end before the checkpoint, before the schedule asks whether it is a whole number of steps."""
-    if end is not None and sign * (end - float(facts.get("time", end))) < 0:
-        step, time, more = int(facts["step"]), float(facts["time"]), "more" if sign > 0 else "less"
+    last, end = scenario.integrator.steps, scenario.integrator.end
+    option, given, made = ("--end", end, time) if last is None else ("--steps", last, float(step))
+    sign = sign if last is None else 1
+    if given is not None and sign * (made - given) > 0 and not same_time(made, given):
+        more = "more" if sign > 0 else "less"
         raise InputError(
-            f"--end: the run has made {step} steps already, to t = {time:g}; give {more} than {time:g}, got {end:g}"
+            f"{option}: the run has made {step} steps already, to t = {time:g}; give {more} than {made:g}, got {given:g}"
         )
 
 

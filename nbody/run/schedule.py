@@ -317,13 +317,14 @@ def schedule_of_call(
     return TimeSchedule(scenario.record.dt or abs(until - now.time) / FRAMES or 1.0, until, now.time)
 
 
-def of_whole_run(planned: Schedule, call: Schedule, now: Moment) -> Schedule:
-    """The schedule that a run has whose latest call ends with ``call``: to the further of the two ends."""
+def of_whole_run(planned: Schedule, call: Schedule) -> Schedule:
+    """The schedule that a run has whose latest call is ``call``: to the further of the two ends, if both are steps, or
+    times."""
     if isinstance(planned, StepSchedule) and isinstance(call, StepSchedule):
         return replace(call, last=max(planned.last, call.last))
     if isinstance(planned, TimeSchedule) and isinstance(call, TimeSchedule):
         return replace(call, end=call.sign * max(call.sign * planned.end, call.sign * call.end))
-    return call if planned.ended(now) else planned
+    return call
 
 
 def written(schedule: Schedule) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError, NoBodies, counted, did_you_mean
 from nbody.forces.engine import devices_of
 from nbody.parallel import team
@@ -49,6 +50,7 @@ ELSEWHERE = {
     "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
     "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
+    **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
 }  # fmt: skip
 """What users of other programs, or of other words, look for."""
 
@@ -297,6 +299,17 @@ class Simulation:
         return self.recording.energies_now
 
     @property
+    def observables(self) -> dict[str, Any]:
+        """The scenario's observables at this moment by name: numbers, or arrays of numbers per system of an ensemble."""
+        if self._empty:
+            return {}
+        stepper = self.stepper if self.stepper.begun else self.stepper.copy()
+        frame = stepper.frame().wait()
+        found = {**frame.observables, **self.recording.measured.observables(frame)}
+        frame.release()
+        return {name: value if np.ndim(value) else float(value) for name, value in found.items()}
+
+    @property
     def kinetic_energy(self) -> float:
         """T = ½ Σ m v² at this moment, in the scenario's units."""
         return self._energy_parts()[0]
@@ -326,7 +339,7 @@ class Simulation:
         ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
         others; take copies for your own arithmetic.
         """
-        return self._empty.bodies if self._empty else self.stepper.shown()
+        return self._empty.bodies if self._empty else self.stepper.hand.particles()
 
     def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
         """Add bodies between two steps, or to an empty simulation. Returns their ids. ::
@@ -388,7 +401,7 @@ class Simulation:
 
     def _take_written(self) -> None:
         """Let what was written into :attr:`particles` count."""
-        if (rows := self.stepper.written()) is not None:
+        if (rows := self.stepper.hand.written()) is not None:
             self._apply(rows)
 
     def _apply(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:

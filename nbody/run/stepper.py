@@ -17,12 +17,12 @@ from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
-from nbody.run.changes import Shown
+from nbody.run.changes import InHand
 from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
-from nbody.state.notes import NO_NOTES, StepNotes
 from nbody.trajectory.structure.layout import ADDED, REMOVED
+from nbody.trajectory.writing.checkpoint import require_like
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 OWN = "integrator."
 """The prefix of the scheme's arrays in a checkpoint."""
-
-STEPS_PER_CALL = 10_000
-"""The most steps of :meth:`Stepper.step` between two moments at which Ctrl-C is heard."""
 
 MOST_PAIRS = 2**24
 """The most pairs that are summed on the host for the energy of a change (0.3 s); with more the engine computes it."""
@@ -71,7 +68,7 @@ class Stepper:
         watch: looks at every step; None if nothing does.
         cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
-        noted: all bodies at the beginning and at the ends of the steps of the last :meth:`note`, and those returned.
+        hand: the particles that a user has.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
 
@@ -79,9 +76,7 @@ class Stepper:
         self.setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
-        self._shown: Shown | None = None
-        self._shown_at = self._first_moment, 0
-        self.noted: tuple[Bodies, Any] | None = None
+        self.hand = InHand(self)
         self.watch: StepWatch | None = None
         self.cut: Stepper | None = None
         self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
@@ -189,12 +184,6 @@ class Stepper:
         self.state.progress.take_over(progress)
         self.begun = False
 
-    def step(self, n: int) -> None:
-        """Make ``n`` steps."""
-        self.begin()
-        for made in range(0, n, STEPS_PER_CALL):
-            self.advance(min(STEPS_PER_CALL, n - made))
-
     def advance(self, steps: int, until: float = math.inf) -> int:
         """Make at most ``steps`` steps, to the time ``until`` at the latest (-t in a run that goes back in time);
         after one in which bodies touch, or the watch asks for it, no more. Returns their number."""
@@ -212,35 +201,6 @@ class Stepper:
             touched = span is not None and self._resolve(span, until)
         self.within_a_step = False
         return touched
-
-    @property
-    def can_note(self) -> bool:
-        """True if :meth:`note` can make the next steps."""
-        return self.collisions is None and not self.moment.within and self.integrator.facts.notes(self.motion)
-
-    def note(self, steps: int, until: float, ids: np.ndarray | None = None) -> Bodies:
-        """Make steps as :meth:`make`. Returns the bodies, those with these ids or all, at the beginning and at the ends of
-        the steps that are complete, with a first axis."""
-        state, now = self.motion.host, self.bodies(ids)
-        begun, (*_, rows, _) = self.moment.step, self._known
-        times, vectors = np.empty(steps + 1), np.empty((steps + 1, 2, state.count, state.dimensions))
-        times[0], vectors[0] = now.time, self.vectors()
-        state.clock.notes = StepNotes(times[1:], vectors[1:])
-        try:
-            self.make(steps, until)
-        finally:
-            state.clock.notes = NO_NOTES
-        made = self.moment.complete - begun
-        if not self.integrator.facts.adaptive:
-            times[1:] = self.clock.origin + (begun + 1 + np.arange(steps)) * self.dt
-        elif self.turns:
-            np.negative(times[1:], out=times[1:])
-        if self.turns:
-            np.negative(vectors[1:, 1], out=vectors[1:, 1])
-        times, (x, v) = times[: made + 1], vectors[: made + 1].swapaxes(0, 1)
-        chosen: Any = slice(None) if rows is None else rows
-        self.noted = now._replace(time=times, position=x, velocity=v), chosen
-        return self.noted[0]._replace(position=x[:, chosen], velocity=v[:, chosen])
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -299,24 +259,6 @@ class Stepper:
         now.position, now.velocity, now.time, now.step = position, velocity, clock.time, clock.step
         return now
 
-    def shown(self) -> Particles:
-        """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
-        now = self.clock.moment, self.clock.revision
-        if self._shown is None or self._shown_at != now:
-            x, v = self.state.values("position", "velocity")
-            found = self.particles((x.astype(np.float64), v.astype(np.float64)))
-            read = {"position": x, "velocity": v} if self.moved else {}  # else they may have other digits
-            if self.roster is None:
-                read |= {"mass": self.setup.bodies.mass, "radius": self.setup.bodies.radius}
-            self._shown, self._shown_at = Shown.of(found, read), now
-        return self._shown.given
-
-    def written(self, freeze: bool = True) -> np.ndarray | None:
-        """What a user has written into the particles that were shown, for :meth:`apply`; None if nothing was. Call this
-        before the next step. ``freeze``: these particles can't be written any more."""
-        shown, self._shown = self._shown, None
-        return None if shown is None else shown.close(freeze)
-
     def copy(self) -> "Stepper":
         """A stepper that goes on from here without this one, and looks for no collisions."""
         other = Stepper(self.setup.with_new_integrator(), self)
@@ -363,7 +305,7 @@ class Stepper:
         if self.roster is not None or "collisions.into" in arrays:
             self._known_bodies().restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
-        _require_like(arrays, self.arrays())
+        require_like(arrays, self.arrays())
         self.go_back(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
         for each in (self.collisions, self.watch):
             if each is not None:
@@ -525,12 +467,3 @@ def _energy_of(motion: Motion) -> float:
     energy = float(frame.sums[0] + frame.sums[1])
     frame.release()
     return energy
-
-
-def _require_like(arrays: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError if an array has not the dtype and shape of the one with its name in ``own``."""
-    for name in arrays.keys() & own.keys():
-        found, expected = arrays[name], own[name]
-        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-            stated, needed = (f"{each.dtype} {each.shape}" for each in (found, expected))
-            raise ValueError(f"the checkpoint's {name} is {stated}, and the run has {needed}")

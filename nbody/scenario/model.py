@@ -161,9 +161,10 @@ class Scenario(Group):
 
     def with_bodies(self, bodies: Particles) -> Self:
         """A copy whose bodies are these arrays, instead of being made as this scenario says."""
-        initial = FromArrays(particles=bodies.count)
-        values = {**self._source.values, "initial": initial.model_dump()}
-        found = self.model_copy(update={"initial": initial})
+        found, values = self.model_copy(), self._source.values
+        if not (isinstance(self.initial, FromArrays) and self.initial.particles == bodies.count):
+            initial = FromArrays(particles=bodies.count)
+            found, values = self.model_copy(update={"initial": initial}), {**values, "initial": initial.model_dump()}
         found._source = replace(self._source, values=values, bodies=bodies)
         return found
 

@@ -239,9 +239,11 @@ def _astropy(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
+        from nbody.install import install_extra
+
         raise InputError(
-            "units: need Astropy, which is not installed; install it with: pip install 'nbody[units]', or remove "
-            "'units' and write plain numbers"
+            f"units: need Astropy, which is not installed; install it with: {install_extra('units')}, or remove 'units' and "
+            "write plain numbers"
         ) from None
 
 

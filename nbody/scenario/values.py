@@ -201,7 +201,7 @@ class Group(BaseModel):
 def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
     """The message for an unknown key: the nearest of the ``likely`` keys, else of all ``known`` keys, else the list."""
     hint = did_you_mean(key, likely) or did_you_mean(key, known)
-    return f"unknown key{hint}" if hint else f"unknown key; the keys here are {', '.join(known)}"
+    return f"unknown key{hint}" if hint or not known else f"unknown key; the keys here are {', '.join(known)}"
 
 
 @contextmanager

@@ -16,13 +16,17 @@ INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advic
 
 def use_screenless() -> None:
     """Choose OpenGL through EGL, which needs no screen. Raises DeviceError with the Debian packages that are missing."""
-    import vispy
-
     os.environ.setdefault("EGL_PLATFORM", "surfaceless")
+    _use("egl", no_screenless)
+
+
+def _use(backend: str, failed: Callable[[BaseException], DeviceError]) -> None:
     try:
-        vispy.use("egl", gl="gl2")
-    except (RuntimeError, OSError) as error:
-        raise no_screenless(error) from error
+        import vispy
+
+        vispy.use(backend, gl="gl2")
+    except (ImportError, RuntimeError, OSError) as error:
+        raise failed(error) from error
 
 
 def no_screenless(error: BaseException) -> DeviceError:
@@ -35,15 +39,10 @@ def no_screenless(error: BaseException) -> DeviceError:
 def use_window() -> None:
     """Choose a Qt window. Raises DeviceError as :func:`check_window`."""
     check_window()
-    import vispy
-
     # At each change of size Qt would share memory with the X server, by a file descriptor that libxcb loses now and then
     # when Xlib (GLX) uses the same connection: then the connection breaks. Pictures of OpenGL do not need it.
     os.environ.setdefault("QT_XCB_NO_MITSHM", "1")
-    try:
-        vispy.use("pyside6", gl="gl2")
-    except (RuntimeError, OSError) as error:
-        raise no_window(error) from error
+    _use("pyside6", no_window)
 
 
 def check_window() -> None:
@@ -71,13 +70,6 @@ def without_screen(end: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         QtCore.qInstallMessageHandler(earlier)
-
-
-def destroy(widget: Any) -> None:
-    """Destroy a window's widget, which Qt must do before its OpenGL context: Python's garbage collector knows no order."""
-    import shiboken6
-
-    shiboken6.delete(widget)
 
 
 def no_window(error: BaseException) -> DeviceError:

@@ -71,6 +71,7 @@ LANES = {
 """Float32 and float64 additions, products or multiply-adds that a multiprocessor starts per clock, by compute capability
 (CUDA C++ Programming Guide, throughput of native arithmetic instructions)."""
 
+
 def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
     """The entry of :data:`LANES` for a compute capability, or for the latest earlier one if it is not listed."""
     return LANES[max((known for known in LANES if known <= tuple(compute_capability)), default=min(LANES))]

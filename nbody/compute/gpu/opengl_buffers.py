@@ -37,7 +37,7 @@ class SharedBuffers:
         """Copy contiguous device arrays into OpenGL buffers of the same sizes, without waiting.
 
         Args:
-            buffers: their OpenGL names. Call :meth:`forget` before OpenGL deletes or resizes one.
+            buffers: their OpenGL names. OpenGL must not delete or resize one afterwards.
             after: the event after which the arrays may be read.
             done: the event that is recorded when they have been read.
 
@@ -63,11 +63,6 @@ class SharedBuffers:
             flags = self._driver.CUgraphicsRegisterFlags.CU_GRAPHICS_REGISTER_FLAGS_WRITE_DISCARD
             (self._resources[buffer],) = _answer(self._driver.cuGraphicsGLRegisterBuffer, buffer, int(flags))
         return self._resources[buffer]
-
-    def forget(self, buffer: int) -> None:
-        """Share a buffer no longer."""
-        if buffer in self._resources:
-            _answer(self._driver.cuGraphicsUnregisterResource, self._resources.pop(buffer))
 
 
 def _answer(function: Callable, *arguments: Any) -> list[Any]:

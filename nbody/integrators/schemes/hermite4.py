@@ -57,16 +57,15 @@ class Hermite4(AdaptiveStep):
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
 
+    _before = np.zeros((4, 0, 0))
+    """Position, velocity, acceleration and jerk at the beginning of the last step."""
+
     _remedy = "the largest step (integrator.dt), or a softening"
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         self._eta: float | None = options.eta if isinstance(options, self.Options) else None
         self.facts = self.facts._replace(adaptive=self._eta is not None)
         super().__init__(dt, options)
-        self._clock[NEXT] = self.dt
-        self._before = np.zeros(
-            (4, 0, 0)
-        )  # position, velocity, acceleration and jerk at the beginning of the last step
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)

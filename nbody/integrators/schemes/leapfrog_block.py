@@ -68,11 +68,10 @@ class LeapfrogBlock(FixedStep):
         memory=working_bytes,
     )  # fmt: skip
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
-        self._steps = 0  # of dt, made so far
-        self._single = 0  # steps of single bodies made so far
-        self._lengths: StepLengths | None = None
+    _steps = _single = 0
+    """Steps of dt, and of single bodies, made so far."""
+
+    _lengths: StepLengths | None = None
 
     def start(self, motion: Motion) -> None:
         self._lengths = None  # they depend on dt

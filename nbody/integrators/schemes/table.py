@@ -11,8 +11,6 @@ from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import Move, SchemeFacts
 from nbody.integrators.few_bodies import in_one_call_or_fields
 from nbody.integrators.integrator import FixedStep, Motion
-from nbody.integrators.tangents import Tangents
-from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 from nbody.state.moves import DRIFTS, MoveKind, StateMove
 from nbody.state.outputs import missing
@@ -97,12 +95,9 @@ def _evaluations(moves: tuple[Move, ...], current: bool) -> int:
 class MoveTable(FixedStep):
     """An integrator that is a table of moves, the ``moves`` of its facts."""
 
-    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
-        super().__init__(dt, options, tangents)
-        forces = [k for k, move in enumerate(self.facts.moves) if move.kind == MoveKind.FORCE]
-        self._last_force = forces[-1] if self.facts.leaves else -1
-        self._state: State | None = None
-        self._compiled: FewSteps | None = None  # of this state
+    _state: State | None = None
+    _compiled: "FewSteps | None" = None
+    """What moves this state."""
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -124,6 +119,7 @@ class MoveTable(FixedStep):
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
         # All moves between two force evaluations are made together, those of the next step too: one launch on a GPU.
         state, together = motion.state, list[StateMove]()
+        last_force = max(k for k, move in enumerate(self.facts.moves) if move.kind == MoveKind.FORCE)
 
         def evaluate(outputs: Outputs) -> None:
             if any(kind in DRIFTS for kind, _ in together) or missing(outputs, state.clock.current):
@@ -138,7 +134,7 @@ class MoveTable(FixedStep):
                 # Schemes that end with a force evaluation compute the outputs of a frame in it, so that it needs no further
                 # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
                 if kind == MoveKind.FORCE:
-                    evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
+                    evaluate(outputs if k == last_force and self.facts.leaves else Outputs.ACCELERATION)
                 else:
                     together.append((kind, fraction * self.dt))
             if is_frame:

@@ -149,14 +149,22 @@ class FewSteps:
         state, clock = self._state, self._state.clock
         step, time, origin, _ = clock.moment
         tangents = self._tangents
-        with tangent_vectors(state, tangents.count) as found:
-            vectors = np.ascontiguousarray(found[0].transpose(0, 1, 3, 2))
-            evaluations = self._kernel(
+
+        def call(vectors: np.ndarray) -> int:
+            evaluations: int = self._kernel(
                 self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
                 (state.position, state.velocity, state.acceleration, state.column("_taylor_term")), state.mass, self._sums,
-                *self._law, (vectors, tangents.masses, self._work, tangents.numbers[0]), state.clock.notes,
+                *self._law, (vectors, tangents.masses, self._work, tangents.numbers[0]), clock.notes,
             )  # fmt: skip
-            found[0] = vectors.transpose(0, 1, 3, 2)
+            return evaluations
+
+        if not tangents.count:
+            evaluations = call(self._work)
+        else:
+            with tangent_vectors(state, tangents.count) as found:
+                vectors = np.ascontiguousarray(found[0].transpose(0, 1, 3, 2))
+                evaluations = call(vectors)
+                found[0] = vectors.transpose(0, 1, 3, 2)
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves
         state.progress.report(evaluations * self._pairs)

@@ -37,18 +37,8 @@ from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, WorkingBytes
 from nbody.integrators.few_bodies import components, few_in_no_fields, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.encounters import (
-    StarBodies,
-    falls,
-    gather,
-    kick,
-    look,
-    move_all,
-    no_company,
-    no_contacts,
-    no_survey,
-    survey,
-)
+from nbody.integrators.solvers.encounters import falls, kick, move_all, no_contacts
+from nbody.integrators.solvers.near import StarBodies, gather, look, no_company, no_survey, survey
 from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column

@@ -15,21 +15,9 @@ from nbody.compute import cuda
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.collisions.span import Encounter, Span
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.encounters import (
-    Contacts,
-    Motions,
-    StarBodies,
-    Survey,
-    falls,
-    flow,
-    gather,
-    jump,
-    kick,
-    move,
-    no_company,
-    no_survey,
-)
+from nbody.integrators.solvers.encounters import Contacts, Motions, falls, flow, jump, kick, move
 from nbody.integrators.solvers.hybrid_kernels import ROW, SUMS, THREADS, kernels
+from nbody.integrators.solvers.near import StarBodies, Survey, gather, no_company, no_survey
 from nbody.integrators.solvers.systems.arrays import copy
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.state import Outputs

@@ -16,7 +16,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.compute.in_kernels.reduction import add_row, block_reduction
-from nbody.integrators.solvers.encounters import about_star, is_near
+from nbody.integrators.solvers.near import about_star, is_near
 from nbody.integrators.solvers.systems.gpu_map import kepler_on_gpu
 
 THREADS = 8 if SIMULATED else 128

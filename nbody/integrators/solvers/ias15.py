@@ -62,18 +62,21 @@ class IAS15(AdaptiveStep):
         ),
     )  # fmt: skip
 
-    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
-        super().__init__(dt, options, tangents)
-        if tangents:
-            self.facts = widened(self.facts, tangents)
-        # Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors.
-        self._begin, self._growth = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5))
-        self._watched: WatchedSteps | None = None
-        self._records = np.empty((0, 0))
+    _watched: "WatchedSteps | None" = None
+    _begin, _growth, _records = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5)), np.zeros((0, 0))
+    """Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors; and the
+    steps that were noted."""
+
+    def _with_columns_of(self, tangents: Tangents) -> SchemeFacts:
+        # With sums for them too; the loop then takes no notes.
+        own, rows = IAS15.facts.columns, 1 + tangents.count
+        columns = (each._replace(width=int(each.width) * rows) for each in own)
+        return self.facts._replace(columns=(*columns, *tangents.columns), notes=no_notes)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
         self._begin = np.zeros((3, 3 + 3 * self._tangents.count, motion.state.count))
+        self._growth = np.zeros((1, 2, 0, 5))
 
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
@@ -226,13 +229,6 @@ def forces_of(motion: Motion, n: int, tangents: Tangents) -> tuple[str, tuple[Te
     if fields.terms:
         more = np.vstack([fields.parameters, np.full(fields.parameters.shape[1], more[0])])
     return law + RELATIVITY[fields.velocity_field.kind], fields.terms, more
-
-
-def widened(facts: SchemeFacts, tangents: Tangents) -> SchemeFacts:
-    """The facts of the scheme, with sums for the tangent vectors too, whose loop takes no notes."""
-    own, rows = IAS15.facts.columns, 1 + tangents.count
-    columns = (each._replace(width=int(each.width) * rows) if each in own else each for each in facts.columns)
-    return facts._replace(columns=tuple(columns), notes=no_notes)
 
 
 def first_growth(state: HostState, tangents: Tangents) -> np.ndarray:

@@ -155,10 +155,7 @@ def slope_of_pair(own, other, sums, back):
     (x, y, z, dx, dy, dz, m), (x_, y_, z_, dx_, dy_, dz_, m_) = own, other
     a, b, c = slope(x_ - x, y_ - y, z_ - z, dx_ - dx, dy_ - dy, dz_ - dz)
     (ax, ay, az, most), (bx, by, bz) = sums, back
-    return (
-        (fma(m_, a, ax), fma(m_, b, ay), fma(m_, c, az), most),
-        (fma(m, a, bx), fma(m, b, by), fma(m, c, bz)),
-    )
+    return ((fma(m_, a, ax), fma(m_, b, ay), fma(m_, c, az), most), (fma(m, a, bx), fma(m, b, by), fma(m, c, bz)))
 
 
 add_slopes = summing_pairs(slope_sides, slope_of_star, slope_of_pair)

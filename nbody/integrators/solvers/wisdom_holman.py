@@ -36,7 +36,7 @@ from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.map_steps import moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
-from nbody.integrators.tangents import Tangents, tangent_vectors
+from nbody.integrators.tangents import tangent_vectors
 from nbody.scenario.values import Group, NotNegative, one_of
 from nbody.state import Column
 from nbody.state.notes import note
@@ -84,9 +84,8 @@ class WisdomHolman(Integrator):
         columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
-    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
-        super().__init__(dt, options, tangents)
-        self._order = np.zeros(0, np.int64)
+    _order = np.zeros(0, np.int64)
+    """The bodies in the order of the map."""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)

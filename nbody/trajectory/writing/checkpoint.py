@@ -52,14 +52,15 @@ class Checkpoint:
     frames: int
     sequence: int
 
-    def check(self, own: Mapping[str, Array]) -> None:
-        """Raise ValueError if an array has not the dtype and shape of the one with its name in ``own``, the arrays of the
-        simulation that goes on. (A correct checksum does not mean that the content can be trusted.)"""
-        for name in self.state.keys() & own.keys():
-            found, expected = self.state[name], own[name]
-            if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-                stated, needed = (f"{each.dtype} {each.shape}" for each in (found, expected))
-                raise ValueError(f"the checkpoint's {name} is {stated}, and the run has {needed}")
+
+def require_like(state: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+    """Raise ValueError if an array of a checkpoint has not the dtype and shape of the one with its name in ``own``, from the
+    run that goes on. (A correct checksum does not mean that the content can be trusted.)"""
+    for name in state.keys() & own.keys():
+        found, expected = state[name], own[name]
+        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+            stated, needed = (f"{each.dtype} {each.shape}" for each in (found, expected))
+            raise ValueError(f"the checkpoint's {name} is {stated}, and the run has {needed}")
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:

@@ -20,11 +20,9 @@ RING_SHADES = 8  # the number of steps in which the ring of a collision fades
 
 @dataclass(frozen=True, eq=False)
 class BodyFacts:
-    """A body.
+    """A body: ``species`` is empty if the run has only one; ``position`` and ``velocity`` are (D,) float64.
 
     Attributes:
-        species: the name of its species; empty if the run has only one.
-        position, velocity: (D,) float64.
         specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
             shown, or the law is not recorded).
         orbit: a, e and inclination about the bodies before it, at the latest frame; empty if these are not a star, or a

@@ -3,7 +3,6 @@ thread, so that the window goes on."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -54,15 +53,20 @@ def draw_diagram(series: Series, size: tuple[int, int], scale: float) -> Diagram
     first, last = (float(series.times.min()), float(series.times.max())) if len(series.times) else (0.0, 1.0)
     limits = (first, last) if last > first else (first - 0.5, first + 0.5)
     figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72, facecolor="none")
-    canvas = FigureCanvasAgg(figure)
-    boxes = _boxes(size, scale)
+    canvas, boxes, error = FigureCanvasAgg(figure), _boxes(size, scale), series.energy_error
+    names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
+    why = "not known" if series.complete else "being computed …"
+    curves: tuple[tuple, ...] = (
+        ("|energy error|", Curve(error.time, np.abs(error.values)), "not recorded"),
+        ("virial ratio  T/|W|", series.virial_ratio, "not recorded", False),
+        (f"radii {names} %" if names else "Lagrangian radii", series.radii, why),
+    )
     stacked = boxes[0][0] == boxes[-1][0]
-    for k, ((left, top, right, bottom), curves) in enumerate(zip(boxes, _curves(series), strict=True)):
+    for k, ((left, top, right, bottom), curve) in enumerate(zip(boxes, curves, strict=True)):
         rectangle = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
-        axes = figure.add_axes(rectangle, facecolor="none")
-        axes.set_xlim(*limits)
+        axes = figure.add_axes(rectangle, facecolor="none", xlim=limits)
         _style(axes, scale, stacked, stacked and k < len(boxes) - 1)
-        _draw(axes, curves, scale)
+        _draw(axes, scale, *curve)
     canvas.draw()
     image = blank(*size, scale, (*BACKGROUND[:3], 205))
     image.alpha_composite(Image.fromarray(np.asarray(canvas.buffer_rgba())))
@@ -92,42 +96,20 @@ def _style(axes, scale: float, wide: bool, hide_times: bool) -> None:
         spine.set_linewidth(0.6 * scale)
 
 
-class _Curves(NamedTuple):
-    """What one diagram shows, or why there is nothing."""
-
-    title: str
-    curve: Curve
-    why: str
-    colours: tuple[str, ...] = COLOURS
-    logarithmic: bool = True
-
-
-def _curves(series: Series) -> tuple[_Curves, ...]:
-    error, names = series.energy_error, " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
-    return (
-        _Curves("|energy error|", Curve(error.time, np.abs(error.values)), "not recorded"),
-        _Curves("virial ratio  T/|W|", series.virial_ratio, "not recorded", COLOURS[1:], False),
-        _Curves(
-            f"radii {names} %" if names else "Lagrangian radii",
-            series.radii,
-            "not known" if series.complete else "being computed …",
-        ),
-    )
-
-
-def _draw(axes, shown: _Curves, scale: float) -> None:
+def _draw(axes, scale: float, title: str, curve: Curve, why: str, logarithmic: bool = True) -> None:
+    """Draw a curve; or ``why`` there is none. One that is not logarithmic has a line at equilibrium."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(shown.title, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
-    values = shown.curve.values
+    axes.set_title(title, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
+    values = curve.values
     if not np.isfinite(values).any():
         axes.set_yticks([])
         style = {"ha": "center", "va": "center", "fontsize": SIZE * scale, "color": _hex(DIM)}
-        axes.text(0.5, 0.5, shown.why, transform=axes.transAxes, **style)
+        axes.text(0.5, 0.5, why, transform=axes.transAxes, **style)
         return
-    axes.set_prop_cycle(color=shown.colours)
+    axes.set_prop_cycle(color=COLOURS if logarithmic else COLOURS[1:])
     positive = values[np.isfinite(values) & (values > 0)]
-    if shown.logarithmic and len(positive):
+    if logarithmic and len(positive):
         values = np.where(values > 0, values, np.nan)
         axes.set_yscale("log")
         axes.set_ylim(max(positive.min(), positive.max() * STEEPEST) / 1.3, positive.max() * 1.3)
@@ -137,9 +119,9 @@ def _draw(axes, shown: _Curves, scale: float) -> None:
         middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high)) or 1.0
         axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
         axes.yaxis.set_major_locator(MaxNLocator(3))
-    if not shown.logarithmic:  # equilibrium
+    if not logarithmic:
         axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
-    axes.plot(shown.curve.time, values, linewidth=LINE * scale, solid_joinstyle="round")
+    axes.plot(curve.time, values, linewidth=LINE * scale, solid_joinstyle="round")
 
 
 def _hex(colour: tuple[int, ...]) -> str:

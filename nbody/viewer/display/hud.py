@@ -10,22 +10,7 @@ from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
 from nbody.scenario.quantities import shown_time
-from nbody.viewer.display.text import (
-    ALERT,
-    BRIGHT,
-    DIM,
-    MARGIN,
-    PAD,
-    SMALL,
-    TEXT,
-    TITLE,
-    Line,
-    blank,
-    font,
-    height_of,
-    panel,
-    width_of,
-)
+from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, PAD, SMALL, TEXT, TITLE, font, height_of, panel
 from nbody.viewer.picture.coloring import Legend
 from nbody.viewer.picture.look import BACKGROUNDS
 from nbody.viewer.sources.frames import Array
@@ -47,7 +32,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     factor, unit = shown_time(caption.time_unit)
     error = f"{caption.energy_error:+.2e}".replace("-", "−")
-    lines: list[Line] = [
+    lines = [
         (caption.name, TEXT if brief else TITLE, BRIGHT),
         (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
@@ -76,37 +61,44 @@ def legend_panel(legend: Legend, scale: float, background: str, brief: bool = Fa
     one is narrow, and does not say how."""
     title = f"{legend.label} ({printable(legend.symbol)})" if legend.symbol else legend.label
     if legend.names:
-        return _names(title, legend, scale, background, brief)
+        return _names(title, legend, scale, background, BRIEF_WIDTH if brief else BAR_WIDTH)
     low, high = number(legend.low), number(legend.high)
-    least = max(BRIEF_WIDTH if brief else BAR_WIDTH, width_of(f"{low}   {high}", SMALL, 1.0))
+    least = max(BRIEF_WIDTH if brief else BAR_WIDTH, font(SMALL).getlength(f"{low}   {high}"))
     if not legend.high > legend.low:  # one value, or none
         value = "not known at this moment" if isnan(legend.high) else f"{high} for all bodies"
-        return np.asarray(_ground([title, legend.note or value], least, scale)[0])
+        return np.asarray(_lines([title, legend.note or value], scale, least))
     how = f"{legend.scale}, " + ("5th to 98th percentile" if legend.scale == LOGARITHMIC else "least to greatest")
     note = legend.note or ("" if brief else how)
-    image, draw, rows = _ground([title, "", "", *([note] if note else [])], least, scale)
+    image, line = _lines([title, "", "", *([note] if note else [])], scale, least), height_of(SMALL, scale)
     small, pad, width, height = (font(round(SMALL * scale)), *(round(x * scale) for x in (PAD, least, BAR_HEIGHT)))
-    y = rows[1] + round(4 * scale)
-    draw.text((pad, rows[2]), low, BRIGHT, small)
-    draw.text((pad + width - small.getlength(high), rows[2]), high, BRIGHT, small)
+    draw, y = ImageDraw.Draw(image), pad + line + round(4 * scale)
+    draw.text((pad, pad + 2 * line), low, BRIGHT, small)
+    draw.text((pad + width - small.getlength(high), pad + 2 * line), high, BRIGHT, small)
     pixels = np.array(image)
     pixels[y : y + height, pad : pad + width, :3] = BACKGROUNDS.load(background).in_panel(legend.colours(width))
     pixels[y : y + height, pad : pad + width, 3] = 255
     return pixels
 
 
-def _names(title: str, legend: Legend, scale: float, background: str, brief: bool) -> Array:
+def _names(title: str, legend: Legend, scale: float, background: str, least: float) -> Array:
     """The names of the species, each with its colour."""
     names = [shortened(printable(name), LONGEST_NAME) for name in legend.names]
     more = len(names) - MOST_NAMES
     lines = [title, *("      " + name for name in names[:MOST_NAMES]), *([f"and {more} more"] if more > 0 else [])]
-    image, _, rows = _ground(lines, BRIEF_WIDTH if brief else BAR_WIDTH, scale)
-    side, pad = round(9 * scale), round(PAD * scale)
-    pixels, colours = np.array(image), BACKGROUNDS.load(background).in_panel(legend.colours(len(names)))
-    for y, colour in zip(rows[1:], colours[:MOST_NAMES], strict=False):
-        top = y + round(3 * scale)
+    side, pad, line = round(9 * scale), round(PAD * scale), height_of(SMALL, scale)
+    pixels, colours = (
+        np.array(_lines(lines, scale, least)),
+        BACKGROUNDS.load(background).in_panel(legend.colours(len(names))),
+    )
+    for number, colour in enumerate(colours[:MOST_NAMES], 1):
+        top = pad + number * line + round(3 * scale)
         pixels[top : top + side, pad : pad + side] = (*colour, 255)
     return pixels
+
+
+def _lines(lines: list[str], scale: float, least: float) -> Image.Image:
+    """A panel with small lines, at least ``least`` pixels wide at scale 1, the first line brighter."""
+    return panel([(line, SMALL, DIM if k else BRIGHT) for k, line in enumerate(lines)], scale, round(least * scale))
 
 
 @lru_cache(maxsize=8)
@@ -128,22 +120,10 @@ def bar_panel(length: float, pixels: int, unit: str, scale: float) -> Array:
 @lru_cache(maxsize=32)
 def text_panel(text: str, scale: float) -> Array:
     """One line of text without a ground."""
-    image = Image.new("RGBA", (round(width_of(text, TEXT, scale)) + 2, height_of(TEXT, scale)))
-    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, font(round(TEXT * scale)))
+    medium = font(round(TEXT * scale))
+    image = Image.new("RGBA", (round(medium.getlength(text)) + 2, height_of(TEXT, scale)))
+    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, medium)
     return np.asarray(image)
-
-
-def _ground(lines: list[str], least: float, scale: float) -> tuple[Image.Image, ImageDraw.ImageDraw, list[int]]:
-    """A panel with small lines, at least ``least`` pixels wide at scale 1, the first line brighter; the rows at which they
-    begin."""
-    pad, step = round(PAD * scale), height_of(SMALL, scale)
-    width = max(round(least * scale), *(round(width_of(line, SMALL, scale)) for line in lines))
-    image = blank(width + 2 * pad, len(lines) * step + round(1.4 * pad), scale)
-    draw = ImageDraw.Draw(image)
-    rows = [round(0.7 * pad) + k * step for k in range(len(lines))]
-    for k, (y, line) in enumerate(zip(rows, lines, strict=True)):
-        draw.text((pad, y), line, DIM if k else BRIGHT, font(round(SMALL * scale)))
-    return image, draw, rows
 
 
 def number(value: float) -> str:

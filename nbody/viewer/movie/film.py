@@ -34,8 +34,7 @@ MOVIE_FORMATS = Registry(
 
 @dataclass(frozen=True)
 class Film:
-    """What an encoder has to know: the file to write, (width, height) in pixels, pictures per second, and their number if
-    nothing stops them."""
+    """The file to write, (width, height) in pixels, pictures per second, and their number if nothing stops them."""
 
     path: Path
     size: tuple[int, int]

@@ -1,7 +1,7 @@
 """Where the camera is and what it follows, by ``--camera`` and ``--track``; in a window, a picture and a movie alike."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -86,39 +86,6 @@ class Follow:
 
 
 @dataclass(frozen=True)
-class CameraMove:
-    """The camera at each second of a movie.
-
-    Attributes:
-        home: the view at the start.
-        spin: degrees per second by which it turns around the vertical axis.
-        path: the values of a path (:mod:`.camera_file`).
-    """
-
-    home: Camera
-    spin: float = 0.0
-    path: Mapping[str, Callable[[float], Array]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.spin and self.home.flat:
-            raise InputError(
-                f"--spin {self.spin:g}: this run is in a plane and seen face on; there is nothing to turn around"
-            )
-
-    def at(self, seconds: float) -> Camera:
-        """The view at ``seconds``."""
-        camera = self.home.copy()
-        for key, values in self.path.items():
-            value = values(seconds)
-            if key == "centre":
-                camera.centre = value
-            else:
-                setattr(camera, key, float(np.exp(value) if key == "radius" else value))
-        camera.azimuth += np.radians(self.spin) * seconds
-        return camera
-
-
-@dataclass(frozen=True)
 class Aim:
     """Where the camera is, and what it follows.
 
@@ -138,27 +105,30 @@ class Aim:
         if self.camera not in (RUN, FRAME) and Path(self.camera).suffix.lower() not in SUFFIXES:
             raise InputError(f"--camera {self.camera}: must be {RUN}, {FRAME} or a file that ends in {SUFFIXES[0]}")
 
-    def start(self, source: Source, at: float, spin: float = 0.0) -> CameraMove:
-        """The camera at first, if the moment ``at`` is shown, and how it moves; see :meth:`moving`."""
-        if self.camera in (RUN, FRAME):
-            return CameraMove(source.home(int(at) if self.camera == FRAME else None), spin)
-        from nbody.viewer.picture.camera_file import read_path  # imports PyYAML and pydantic, 0.1 s
-
-        return CameraMove(source.home(), spin, read_path(Path(self.camera), source.length_unit))
-
     def follow(self, source: Source) -> Follow | None:
         """What the camera follows: without ``track``, the densest point of bodies that together leave the view of the run.
         Raises InputError if there is no such body."""
         track = self.track or ("densest" if self.camera == RUN and source.leaves_view else "")
         return Follow(source, track) if track else None
 
-    def moving(self, source: Source, spin: float = 0.0) -> Callable[[float, float], Camera]:
+    def moving(self, source: Source, spin: float = 0.0, following: bool = True) -> Callable[[float, float], Camera]:
         """The camera of a movie, from the second and the moment that it shows: it turns by ``spin`` degrees per second, or
-        goes along the views of a file. Raises InputError for a wrong file or spin, or if there is no such body."""
-        move, follow = self.start(source, 0, spin), self.follow(source)
+        goes along the views of a file, and moves with what it follows. Raises InputError for a wrong file or spin, or if
+        there is no such body."""
+        if spin and source.home().flat:
+            raise InputError(
+                f"--spin {spin:g}: this run is in a plane and seen face on; there is nothing to turn around"
+            )
+        follow, path = self.follow(source) if following else None, None
+        if self.camera not in (RUN, FRAME):
+            from nbody.viewer.picture.camera_file import read_path  # imports PyYAML and pydantic, 0.1 s
+
+            path = read_path(Path(self.camera), source.length_unit)
 
         def camera_at(seconds: float, at: float) -> Camera:
-            camera = (move if self.camera != FRAME else replace(move, home=source.home(int(at)))).at(seconds)
+            camera = source.home(int(at) if self.camera == FRAME else None)
+            camera = path(camera, seconds) if path else camera
+            camera.azimuth += np.radians(spin) * seconds
             if follow:
                 follow.aim(camera, source.moment(at))
             return camera

@@ -18,14 +18,17 @@ import numpy as np
 
 from nbody.errors import InputError, printable, unknown
 from nbody.input_file import open_regular
+from nbody.output_file import FileKind, new_file
 from nbody.scenario.yaml_reader import dump, read_text
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import Array
 
 Values = Callable[[float], Array]  # a value (or three) at a second of the movie
+Views = Callable[[Camera, float], Camera]  # the initial view at a second of the movie
 
 KEYS = ("centre", "radius", "azimuth", "elevation")
 
+CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 LARGEST = 1_000_000  # the maximum size of the file in bytes
 
 
@@ -39,20 +42,20 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def camera_text(camera: Camera, length_unit: float) -> str:
-    """The text of a file that :func:`read_path` reads back, to six digits."""
+def save_camera(camera: Camera, length_unit: float, path: Path) -> None:
+    """Write a file that :func:`read_path` reads back, to six digits; an older one keeps a numbered name."""
     *centre, radius = (float(f"{x * length_unit:.6g}") for x in (*camera.centre, camera.radius))
     keys: dict[str, object] = {"centre": centre, "radius": radius}
     if not camera.flat:
         azimuth = (np.degrees(camera.azimuth) + 180) % 360 - 180
         keys |= {"azimuth": round(float(azimuth), 3), "elevation": round(float(np.degrees(camera.elevation)), 3)}
-    return dump(keys)
+    with new_file(path, CAMERA, False, lambda line: None) as draft:
+        draft.write_text(dump(keys), encoding="utf-8")
 
 
-def read_path(path: Path, length_unit: float) -> dict[str, Values]:
-    """The values along the views of a file, by key, in the picture's units: ``radius`` as its logarithm, angles in radians;
-    ``length_unit`` is that of the source. Raises InputError: no such file,
-    not YAML, an unknown key, a value out of range, or times that do not increase."""
+def read_path(path: Path, length_unit: float) -> Views:
+    """The way along the views of a file, in the picture's units; ``length_unit`` is that of the source. Raises
+    InputError: no such file, not YAML, an unknown key, a value out of range, or times that do not increase."""
     name, hint = printable(path), "the key V of a window writes such a file"
     with open_regular(path, "--camera ") as file:
         data = file.read(LARGEST + 1)
@@ -74,7 +77,16 @@ def read_path(path: Path, length_unit: float) -> dict[str, Values]:
         before = at
         for key, value in found.items():
             known.setdefault(key, []).append((at, value))
-    return {key: _curve(*map(np.asarray, zip(*points, strict=True))) for key, points in known.items()}
+    curves = {key: _curve(*map(np.asarray, zip(*points, strict=True))) for key, points in known.items()}
+
+    def along(home: Camera, seconds: float) -> Camera:
+        camera = home.copy()
+        for key, curve in curves.items():
+            value = curve(seconds)
+            setattr(camera, key, value if key == "centre" else float(np.exp(value) if key == "radius" else value))
+        return camera
+
+    return along
 
 
 def _view(view: object, where: str, length_unit: float) -> tuple[float, dict[str, Array]]:

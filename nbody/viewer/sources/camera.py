@@ -22,11 +22,9 @@ NEAREST, FARTHEST = 0.02, 50.0  # the clipping planes, in units of the distance 
 
 @dataclass
 class Camera:
-    """A view of the particles.
+    """A view of the particles: ``centre`` (3,) is in the middle of the picture, ``radius`` from its nearer edges.
 
     Attributes:
-        centre: (3,) the point in the middle of the picture.
-        radius: the distance from the centre to the nearer edges of the picture.
         flat: the particles lie in a plane and are seen face on, without perspective: the view can be moved and zoomed,
             but not turned.
         azimuth, elevation: the camera's direction from the centre, in radians; at elevation π/2 it looks down on the

@@ -33,12 +33,8 @@ def drawn(position: Array) -> Array:
 
 
 class Selection:
-    """Which of ``total`` bodies are drawn: all, unless they are thinned out.
-
-    Attributes:
-        count: their number.
-        rows: their numbers (0 to N-1), increasing; or the slice of all.
-    """
+    """Which of ``total`` bodies are drawn: ``count`` of them, all unless they are thinned out. ``rows`` are their numbers (0
+    to N-1), increasing; or the slice of all."""
 
     def __init__(self, total: int) -> None:
         self.count = self._total = total
@@ -92,13 +88,11 @@ class Selection:
 
 @dataclass(eq=False)
 class ShownFrame:
-    """The shown bodies at one time, in the picture's units.
+    """The shown bodies at one time, in the picture's units: ``position`` and ``velocity`` (shown, 3) float32, ``time`` in
+    units of length per speed.
 
     Attributes:
         number: identifies the frame: buffers of a graphics card that hold this frame are not filled again.
-        position, velocity: (shown, 3) float32; z is 0 in a plane.
-        time: in the picture's unit of length per unit of speed.
-        step: of the run.
         energy_error: (E - E₀)/|E₀|; NaN if it is not known.
         mass: (N,) float64, of all bodies: those of merged bodies change, and 0 is left of the others.
     """
@@ -135,13 +129,8 @@ class ShownFrame:
 
 @dataclass(frozen=True, eq=False)
 class ShownMoment:
-    """A moment between two frames; the drawing interpolates (cubic Hermite, from positions and velocities).
-
-    Attributes:
-        first: the frame at or before the moment.
-        second: the frame after it; None if the moment is that of ``first``.
-        fraction: the time since ``first``, as a fraction of the time between the frames, 0 to 1.
-    """
+    """A moment between two frames; the drawing interpolates (cubic Hermite, from positions and velocities). ``fraction`` of
+    the time between them has passed; ``second`` is None if the moment is that of ``first``."""
 
     first: ShownFrame
     second: ShownFrame | None = None

@@ -40,16 +40,8 @@ class Caption:
 
 @dataclass
 class Catalogue:
-    """What is constant about the bodies of a run.
-
-    Attributes:
-        dimensions: 2 or 3.
-        mass: (N,) float64 in the scenario's units, at the beginning.
-        id: (N,) int64.
-        species, species_names: (N,) int64 that count ``species_names``.
-        gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
-        units: the symbols of the scenario's units.
-    """
+    """What is constant about the N bodies of a run: ``mass`` (N,) float64 in the scenario's units, at the beginning; ``id``
+    and ``species``, (N,) int64; ``gravity``, the law between them, None if it is not known; the symbols of ``units``."""
 
     dimensions: int
     mass: Array
@@ -97,14 +89,8 @@ EMPTY = Curve(np.zeros(0), np.zeros(0))
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What is known of a run at present; a curve may have no point, and may miss times.
-
-    Attributes:
-        energy_error: (E - E₀)/|E₀|.
-        virial_ratio: T/|W|.
-        radii: the radii that contain the fractions ``fractions`` of the mass.
-        complete: no point will be added unless the run goes on.
-    """
+    """What is known of a run at present: (E - E₀)/|E₀|, T/|W|, and the radii that contain ``fractions`` of the mass. A curve
+    may have no point, and may miss times. If it is ``complete``, none will be added unless the run goes on."""
 
     energy_error: Curve = EMPTY
     virial_ratio: Curve = EMPTY

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 TICK = 1 / 60  # seconds between updates of the clock
 MOST_EVENTS = 200  # handled between two pictures
-LARGEST = 3840, 2160  # the largest picture, in pixels
 LAST_TICKS = 300  # how long the last picture of a run may take, to those who have connected before its end
 ARRIVAL = 1.0  # seconds that a page takes to connect
 LOOPBACK = "127.0.0.1"
@@ -52,10 +51,14 @@ class Page:
     option = "--web"
 
     def check(self) -> None:
-        """Begin to listen. Raises DeviceError if a package or OpenGL is missing, InputError if the port can't be had."""
+        """Load what a page needs, and listen. Raises DeviceError if a package or OpenGL is missing, InputError if the port
+        can't be had."""
         if not find_spec("websockets"):
             raise DeviceError(f"a page needs the package websockets: {install.install_extra('web')}")
         backends.use_screenless()
+        import nbody.viewer.web.pictures
+        import nbody.viewer.web.server  # noqa: F401
+
         if not TOKEN.fullmatch(self.token):
             raise InputError("--token: must have 8 or more letters, digits, - or _")
         try:
@@ -66,11 +69,6 @@ class Page:
             raise InputError(
                 f"--host {self.host} --port {self.port}: can't be had ({reason}); --port 0 is free"
             ) from error
-
-    def load(self) -> None:
-        """Load what a page needs."""
-        import nbody.viewer.web.pictures
-        import nbody.viewer.web.server  # noqa: F401
 
     def show(
         self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None
@@ -185,15 +183,8 @@ class _Session:
             path.unlink()
 
     def _handle(self, viewer: "Viewer", event: dict[str, Any]) -> None:
-        from nbody.viewer.window.offscreen import number_of
-
         controls = self._window.controls
-        if event["type"] == "resize":
-            width, height = (int(number_of(event[side])) for side in ("width", "height"))
-            shrunk = min(1.0, LARGEST[0] / width, LARGEST[1] / height)
-            size = round(width * shrunk) // 2 * 2, round(height * shrunk) // 2 * 2  # H.264 needs even sides
-            self._window.resize(size, min(max(number_of(event["ratio"]) * shrunk, 0.5), 4.0))
-        elif event.get("key") != "Escape" or controls.show_keys or controls.chosen is not None:
+        if event.get("key") != "Escape" or controls.show_keys or controls.chosen is not None:
             # (Escape also ends the browser's full screen, and should not end the command.)
             if event["type"] == "key_down" and viewer.steers:
                 self._asking = viewer

@@ -16,7 +16,7 @@ from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.gl.renderer import PictureRenderer
 from nbody.viewer.picture.aim import CENTRES, Display
-from nbody.viewer.screenshot import save_picture, save_text
+from nbody.viewer.screenshot import save_picture
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import BODY, Controls, Pixel
@@ -36,11 +36,11 @@ class Window(app.Canvas):
         notice: a line shown for some seconds above the key help.
         folder: where keys save pictures and views.
         stop: becomes requested by Ctrl-C, SIGTERM or a lost terminal, which closes the window.
-        failure: the error that closed the window because nothing could be drawn; None if there was none.
+        failure: the error that closed the window; None if there was none.
     """
 
     def __init__(self, source: Source, transport: Playback, view: Display = Display(), on_screen: bool = True) -> None:
-        camera, follow = view.aim.start(source, transport.at).at(0.0), view.aim.follow(source)
+        camera, follow = view.aim.moving(source, following=False)(0.0, transport.at), view.aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=view.size, show=False, dpi=96, vsync=on_screen)
         self.source, self.transport = source, transport
@@ -78,7 +78,9 @@ class Window(app.Canvas):
         try:
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
-            self._stop(error)
+            if self.alert != str(error):  # without this check it would be redrawn forever
+                self.transport.playing, self.alert = False, str(error)
+                self.update()
         if self.renderer.problem:  # the next colours that can be shown
             self.controls.change_look("color")
             self._notice(f"{self.renderer.problem}; {self.controls.notice}")
@@ -128,12 +130,6 @@ class Window(app.Canvas):
         if changed:
             self.update()
 
-    def _stop(self, error: NBodyError) -> None:
-        if self.alert != str(error):  # without this check the damaged frame would be redrawn forever
-            self.transport.playing = False
-            self.alert = str(error)
-            self.update()
-
     def _notice(self, notice: str) -> None:
         self.notice, self._notice_until = notice, perf_counter() + NOTICE_SECONDS
         self.update()
@@ -145,43 +141,39 @@ class Window(app.Canvas):
             self.key(event.key.name, "Shift" in event.modifiers)
 
     def on_mouse_press(self, event) -> None:
-        self.press(self._pixel(event.pos), event.button, "Shift" in event.modifiers)
+        self._press(self._pixel(event.pos), event.button, "Shift" in event.modifiers)
 
     def on_mouse_move(self, event) -> None:
         if event.is_dragging and event.last_event is not None:
-            self.move(self._pixel(event.pos), self._pixel(event.last_event.pos))
+            self._move(self._pixel(event.pos), self._pixel(event.last_event.pos))
 
     def on_mouse_release(self, event) -> None:
-        self.release(self._pixel(event.pos))
+        self._release(self._pixel(event.pos))
 
     def on_mouse_wheel(self, event) -> None:
-        self.wheel(event.delta[1], self._pixel(event.pos))
+        self._wheel(event.delta[1], self._pixel(event.pos))
 
     def key(self, name: str, shift: bool) -> None:
         """A key, by its name in vispy, has been pressed."""
         if self.controls.key(name, shift):
             self._after_event()
 
-    def press(self, at: Pixel, button: int, shift: bool) -> None:
-        """A mouse button has been pressed at pixel ``at``."""
+    def _press(self, at: Pixel, button: int, shift: bool) -> None:
         self.controls.press(at, button, shift, self._timeline())
         self._after_event()
 
-    def move(self, at: Pixel, before: Pixel) -> None:
-        """The mouse has moved with a button pressed."""
+    def _move(self, at: Pixel, before: Pixel) -> None:
         if self.controls.move(at, before, self._timeline(), self.physical_size):
             self._after_event()
 
-    def release(self, at: Pixel) -> None:
-        """The mouse button has been released."""
+    def _release(self, at: Pixel) -> None:
         if self.controls.release(self.pixel_scale) and self.renderer is not None:
             position, reach = self.renderer.moment.positions(), REACH * self.pixel_scale
             row = self.controls.camera.nearest(position, at, self.physical_size, reach)
             self.controls.choose(None if row is None else self.source.shown.body(row))
             self._after_event()
 
-    def wheel(self, notches: float, at: Pixel) -> None:
-        """The mouse wheel has been turned by ``notches``."""
+    def _wheel(self, notches: float, at: Pixel) -> None:
         self.controls.wheel(notches, at, self.physical_size)
         self._after_event()
 
@@ -205,10 +197,9 @@ class Window(app.Canvas):
             if request == "fullscreen":
                 self.fullscreen: bool = not self.fullscreen
             elif request == "view":
-                from nbody.viewer.picture.camera_file import camera_text
+                from nbody.viewer.picture.camera_file import save_camera
 
-                camera, unit = self.controls.camera, self.source.length_unit
-                write = partial(save_text, camera_text(camera, unit))
+                write = partial(save_camera, self.controls.camera, self.source.length_unit)
                 self._save("camera.yaml", write, "; use it with --camera {}")
         if not self.controls.closed:
             self.update()

@@ -33,12 +33,10 @@ BODY = "body"
 
 
 class Controls:
-    """Turns events into changes of camera, clock and look.
+    """Turns events into changes of ``camera``, clock (``transport``) and ``look``.
 
     Attributes:
-        camera, transport, look: what is changed.
         show_hud: True if text and time line are drawn.
-        show_diagrams, show_keys: True if this panel is drawn.
         flying: the mouse turns the camera about itself, and letters move it, instead of orbiting the centre.
         chosen: the chosen body (0 to N-1), or None.
         follow: what the camera follows: :data:`BODY` for the chosen body, one of ``centres``, or empty.
@@ -204,12 +202,10 @@ class Controls:
 
 @dataclass(frozen=True)
 class Key:
-    """A key, or what the mouse does (without names).
+    """A key, by its ``names`` in vispy, or what the mouse does (without names).
 
     Attributes:
-        names: its names in vispy.
         action: called with the controls and 1, or :data:`LEAP` with Shift.
-        group: the group in the table.
         label, help: the key's name and what it does, in the table; empty for a key whose neighbour says it.
         hint: shown in the help line.
         only: where it has a meaning, if not everywhere: :data:`RECORDED`, :data:`LIVE`, :data:`PLANE`, :data:`SPACE`,

@@ -16,7 +16,7 @@ from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import Pixel
 
-LEAST_SIDE = 16  # pixels
+LEAST_SIDE, LARGEST = 16, (3840, 2160)  # limits of a picture, in pixels
 MOST_NOTCHES = 10.0  # of the wheel, in one event
 
 
@@ -68,26 +68,31 @@ class OffscreenWindow(Window):
             return gloo.read_pixels((0, 0, *self.size), alpha=False)
 
     def handle(self, event: dict[str, Any]) -> None:
-        """Handle an event of a page: a ``type`` and what belongs to it, as in jupyter_rfb; ``x`` and ``y`` are pixels of the
-        picture, ``dy`` is 100 per notch of the wheel. Raises KeyError, TypeError or ValueError for what is no such event.
-        """
+        """Handle an event of a page: a ``type`` and what belongs to it, as in jupyter_rfb; ``x``, ``y``, ``width`` and
+        ``height`` are pixels of the picture, ``ratio`` those per pixel at scale 1, ``dy`` is 100 per notch of the wheel.
+        Raises KeyError, TypeError, ValueError or ArithmeticError for what is no such event."""
         kind, shift = event["type"], "Shift" in event.get("modifiers", ())
+        if kind == "resize":
+            width, height = (int(_number(event[side])) for side in ("width", "height"))
+            shrunk = min(1.0, LARGEST[0] / width, LARGEST[1] / height)
+            size = round(width * shrunk) // 2 * 2, round(height * shrunk) // 2 * 2  # H.264 needs even sides
+            self.resize(size, min(max(_number(event["ratio"]) * shrunk, 0.5), 4.0))
         if kind == "key_down":
             name = str(event["key"]).removeprefix("Arrow")
             self.key(name.upper() if len(name) == 1 else name, shift)
             return
         if kind not in ("pointer_down", "pointer_move", "pointer_up", "wheel"):
             return
-        at, before = (number_of(event["x"]), number_of(event["y"])), self._pointer
+        at, before = (_number(event["x"]), _number(event["y"])), self._pointer
         if kind == "pointer_down":
-            self.press(at, int(event["button"]), shift)
+            self._press(at, int(event["button"]), shift)
         elif kind == "pointer_move":
-            self.move(at, before)
+            self._move(at, before)
         elif kind == "pointer_up":
-            self.release(at)
+            self._release(at)
         else:
-            notches = -number_of(event["dy"]) / 100
-            self.wheel(min(max(notches, -MOST_NOTCHES), MOST_NOTCHES), at)
+            notches = -_number(event["dy"]) / 100
+            self._wheel(min(max(notches, -MOST_NOTCHES), MOST_NOTCHES), at)
         self._pointer = at
 
     def close(self) -> None:
@@ -97,8 +102,7 @@ class OffscreenWindow(Window):
             super().close()
 
 
-def number_of(value: Any) -> float:
-    """A finite number of an event. Raises TypeError or ValueError."""
+def _number(value: Any) -> float:
     number = float(value)
     if not isfinite(number):
         raise ValueError(value)

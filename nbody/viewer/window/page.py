@@ -26,7 +26,7 @@ class PageCanvas(RemoteFrameBuffer):
         self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], object] = lambda: None
     ):
         super().__init__()
-        self._closed, self._recording, self.is_closed = closed, recording, False
+        self._closed, self._recording = closed, recording
         playback = Playback(recording.frames, source=recording)
         self.window = OffscreenWindow(recording, playback, Display(look, size=size))
         self.css_width, self.css_height = f"{size[0]}px", f"{size[1]}px"
@@ -35,9 +35,9 @@ class PageCanvas(RemoteFrameBuffer):
     def get_frame(self) -> np.ndarray | None:
         """The picture that is due, (height, width, RGB) uint8; the widget asks for it."""
         window = self.window
-        if window.controls.closed and not self.is_closed:
+        if window.controls.closed and not window.closed:
             self.close()
-        if self.is_closed:
+        if window.closed:
             return None
         window.on_timer(None)
         window.draw()
@@ -47,22 +47,24 @@ class PageCanvas(RemoteFrameBuffer):
 
     def handle_event(self, event: dict[str, Any]) -> None:
         """Pass an event of the page on."""
-        kind = event.get("type") or event["event_type"]  # the second name: jupyter_rfb before 1.0
+        kind, scale = (
+            event.get("type") or event["event_type"],
+            self.window.pixel_scale,
+        )  # names of jupyter_rfb before 1.0
         if kind == "close":
             self._end()
             return
         if kind == "resize":
+            if not (event["width"] and event["height"]):  # it is hidden
+                return
             scale = event.get("ratio") or event["pixel_ratio"]
-            self.window.resize((round(event["width"] * scale), round(event["height"] * scale)), scale)
-        else:
-            x, y = (event.get(axis, 0) * self.window.pixel_scale for axis in ("x", "y"))
-            self.window.handle({**event, "type": kind, "x": x, "y": y})
+        pixels: dict[str, Any] = {key: event[key] * scale for key in ("x", "y", "width", "height") if key in event}
+        self.window.handle({"x": 0, "y": 0, **event, **pixels, "type": kind, "ratio": scale})
         if self.window.due:
             self.request_draw()
 
     def _end(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
+        if not self.window.closed:
             self.window.close()
             self._recording.close()
             self._closed()

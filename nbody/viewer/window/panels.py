@@ -21,44 +21,38 @@ SCALE_BAR_FRACTION = 0.2  # the part of the width, at the right, that the scale 
 
 
 class Layout:
-    """Finds places in ``area`` for panels that do not cover each other, if there is room; they are ``gap`` pixels apart."""
+    """Finds places in ``area`` for panels that cover neither each other nor what is ``taken``, ``gap`` pixels apart."""
 
-    def __init__(self, area: Box, gap: int) -> None:
-        self.area, self.gap = area, gap
-        self.taken: list[Box] = []
+    def __init__(self, area: Box, gap: int, taken: tuple[Box, ...] = ()) -> None:
+        self._area, self._gap, self._taken = area, gap, list(taken)
 
-    def place(self, size: Size) -> tuple[int, int] | None:
-        """The top left corner of a new panel, below the others or else beside them; None without room."""
-        left, top, *_ = self.area
-        below = max([top, *(box[3] + self.gap for box in self.taken)])
-        beside = max([left, *(box[2] + self.gap for box in self.taken)])
-        for x, y in ((left, below), (beside, top)):
-            if self.free(box := (x, y, x + size[0], y + size[1])):
-                self.taken.append(box)
-                return x, y
-        return None
+    def place(self, size: Size) -> Box | None:
+        """The box of a new panel, below the others or else beside them; None without room."""
+        left, top, *_ = self._area
+        beside, below = self._beyond(2, left), self._beyond(3, top)
+        return self._take(
+            (left, below, left + size[0], below + size[1]), (beside, top, beside + size[0], top + size[1])
+        )
 
     def place_wide(self, size: Size, least_height: int) -> Box | None:
         """The box of a panel at the top right, perhaps lower than wanted, or below all others in the full width."""
-        left, top, right, bottom = self.area
-        height = min(size[1], bottom - top)
-        below = max([top, *(box[3] + self.gap for box in self.taken)])
-        for box in (right - size[0], top, right, top + height), (left, below, right, min(below + height, bottom)):
-            if box[3] - box[1] >= least_height and self.free(box):
-                self.taken.append(box)
-                return box
-        return None
+        left, top, right, bottom = self._area
+        height, below = min(size[1], bottom - top), self._beyond(3, top)
+        boxes = (right - size[0], top, right, top + height), (left, below, right, min(below + height, bottom))
+        return self._take(*(box for box in boxes if box[3] - box[1] >= least_height))
 
-    def free(self, box: Box) -> bool:
-        """True if ``box`` is in the area and covers nothing."""
-        left, top, right, bottom = self.area
-        if box[0] < left or box[1] < top or box[2] > right or box[3] > bottom:
-            return False
-        gap = self.gap
-        return all(
-            box[2] + gap <= other[0] or other[2] + gap <= box[0] or box[3] + gap <= other[1] or other[3] + gap <= box[1]
-            for other in self.taken
-        )
+    def _beyond(self, side: int, least: int) -> int:
+        return max([least, *(box[side] + self._gap for box in self._taken)])
+
+    def _take(self, *boxes: Box) -> Box | None:
+        """The first of ``boxes`` that is in the area and covers nothing."""
+        (left, top, right, bottom), gap = self._area, self._gap
+        for a, b, c, d in boxes:
+            apart = (c + gap <= e or g + gap <= a or d + gap <= f or h + gap <= b for e, f, g, h in self._taken)
+            if a >= left and b >= top and c <= right and d <= bottom and all(apart):
+                self._taken.append((a, b, c, d))
+                return a, b, c, d
+        return None
 
 
 class Panels:
@@ -111,17 +105,15 @@ class Panels:
         body = None if row is None else self._body_image(row, at, moment)
         area = margin, margin, self._size[0] - margin, self._state_bottom() - self._state_height - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (True, False), (False, False)):
-            layout = Layout(area, margin // 2)
-            if captioned:
-                layout.taken.append((margin, margin, *self._caption))
-            corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
+            layout = Layout(area, margin // 2, ((margin, margin, *self._caption),) if captioned else ())
+            place = area if body is None else layout.place((body.shape[1], body.shape[0]))
             box = layout.place_wide(largest, round(LEAST_HEIGHT * scale)) if with_diagrams and shown else None
-            if corner and (box or not (with_diagrams and shown)):
+            if place and (box or not (with_diagrams and shown)):
                 break
         if captioned:
             self._caption = draw_caption()
         if body is not None:
-            self._draw("body", body, corner or (margin, margin))
+            self._draw("body", body, (place or area)[:2])
         if box:
             self._draw_diagrams(at, box)
 

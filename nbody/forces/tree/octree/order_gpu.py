@@ -28,6 +28,7 @@ from nbody.compute.compiling.cache import kernels, load_bytes, store_bytes
 from nbody.compute.in_kernels.morton import key_for
 from nbody.compute.in_kernels.reduction import block_reduction
 from nbody.errors import DeviceError
+from nbody.install import install_extra
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
@@ -256,9 +257,8 @@ def _compiled(keys: Any, values: Any) -> Any:
     try:
         import cuda.compute as library
     except ImportError as error:
-        raise DeviceError(
-            f"engine 'gpu-tree' needs the package cuda-cccl ({error}): pip install 'nbody[cu13]'"
-        ) from error
+        text = f"engine 'gpu-tree' needs the package cuda-cccl ({error}): {install_extra('cu13')}"
+        raise DeviceError(text) from error
     from importlib.metadata import version
 
     facts = compute.facts()

@@ -24,12 +24,9 @@ from nbody.integrators.solvers.ias15 import (
     rows_of,
     show,
     sums_of,
-    widened,
 )
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, facts_of_systems
-from nbody.integrators.tangents import Tangents
-from nbody.scenario.values import Group
 
 
 class IAS15Systems(ManySystems):
@@ -39,14 +36,8 @@ class IAS15Systems(ManySystems):
     _options: IAS15.Options
     facts = facts_of_systems(IAS15.facts)
 
-    def __init__(
-        self, dt: float | None, options: Group | None = None, systems: int = 1, tangents: Tangents | None = None
-    ) -> None:
-        super().__init__(dt, options, systems, tangents)
-        if tangents:
-            self.facts = widened(self.facts, tangents)
-        self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
-        self._growth = np.zeros((systems, 2, 0, 5))
+    _with_columns_of = IAS15._with_columns_of
+    _begin, _last, _growth = np.zeros((0, 3, 3, 0)), np.zeros((0, 4)), np.zeros((0, 2, 0, 5))
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -56,8 +47,9 @@ class IAS15Systems(ManySystems):
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
-        rows = 3 + 3 * self._tangents.count
-        self._begin = np.zeros((self._systems, 3, rows, motion.state.count // self._systems))
+        systems, rows = self._systems, 3 + 3 * self._tangents.count
+        self._begin = np.zeros((systems, 3, rows, motion.state.count // systems))
+        self._last, self._growth = np.zeros((systems, 4)), np.zeros((systems, 2, 0, 5))
 
     def start(self, motion: Motion) -> None:
         # First steps, which are repeated if they turn out too long.

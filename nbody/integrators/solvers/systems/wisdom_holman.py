@@ -13,17 +13,9 @@ from nbody.fields.field import POST_NEWTONIAN
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.systems.scheme import (
-    DONE,
-    ManySystems,
-    MapsAsked,
-    by_components,
-    facts_of_systems,
-)
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, MapsAsked, by_components, facts_of_systems
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
-from nbody.integrators.tangents import Tangents
 from nbody.registry import imported
-from nbody.scenario.values import Group
 
 SYSTEMS = "nbody.integrators.solvers.systems."
 MAPS = {"cpu": f"{SYSTEMS}cpu_map:HostMaps", "gpu": f"{SYSTEMS}gpu_map:DeviceMaps"}
@@ -49,12 +41,8 @@ class WisdomHolmanSystems(ManySystems):
     _options: WisdomHolman.Options
     facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
-    def __init__(
-        self, dt: float | None, options: Group | None = None, systems: int = 1, tangents: Tangents | None = None
-    ) -> None:
-        super().__init__(dt, options, systems, tangents)
-        self._sorted = np.zeros((systems, 0), np.int64)
-        self._maps: Maps | None = None
+    _sorted = np.zeros((0, 0), np.int64)
+    _maps: Maps | None = None
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
