@@ -100,8 +100,8 @@ def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied, masses):
         rows[X, at] = FAR * (at - STAR)
     vectors = np.zeros((len(tangents), 6, 3, columns))
     if varied:
-        for k in np.ndindex(tangents.shape):
-            vectors[k[0], k[1], k[2], STAR + k[3]] = tangents[k]
+        for place in np.ndindex(tangents.shape):
+            vectors[place[0], place[1], place[2], STAR + place[3]] = tangents[place]
     limit = 24.0 * m[0] / hill**3 if hill > 0.0 else np.inf
     met, sums = np.zeros(2, np.int64), masses.copy()
     for i in range(1, n):

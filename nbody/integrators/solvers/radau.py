@@ -242,8 +242,8 @@ def grow_tangents(step, h):
 @inner
 def show_growth(x, v, h, growth):
     """Let ``growth[1]`` be the numbers a time h after the beginning of the step, when the rows are x and v."""
-    for k in np.ndindex(growth.shape[1:]):
-        growth[1, k[0], k[1]] = growth[0, k[0], k[1]]
+    for at in np.ndindex(growth.shape[1:]):
+        growth[1, at[0], at[1]] = growth[0, at[0], at[1]]
     for k in range(growth.shape[1] if h > 0.0 else 0):
         rows = 3 * k + 3
         grow(size2_of(x[rows : rows + 3], v[rows : rows + 3], 0), h, growth[1, k])
