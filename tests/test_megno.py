@@ -17,13 +17,15 @@ from nbody.state.notes import NO_NOTES
 G = 39.47841760435743
 BODIES = [{"m": 1}, {"m": 1e-4, "a": 1}, {"m": 1e-4, "a": 1.3, "M": 100}, {"m": 1e-4, "a": 1.69, "M": 250}]
 
+RECORDED = {"observables": ["megno", "lyapunov"]}
+
 
 def planets(end=100, **more):
     """Three planets of a star, which are chaotic if the second one is at 1.3."""
     return {
         "initial": {"generator": "planets", "bodies": [BODIES[0], *({"e": 0.02, **each} for each in BODIES[1:])]},
         "gravity": {"G": G}, "integrator": {"scheme": "wisdom_holman", "dt": 0.05, "end": end}, "precision": "float64",
-        "record": {"dt": end / 4, "observables": ["megno", "lyapunov"]}, **more,
+        "record": {"dt": end / 4, **RECORDED}, **more,
     }  # fmt: skip
 
 
@@ -31,6 +33,18 @@ def made(scenario, path=None):
     run = nbody.Simulation(Scenario.from_dict(scenario), path, overwrite=True)
     run.run()
     return run
+
+
+def test_a_simulation_tells_its_megno_and_makes_no_frames_for_it():
+    """The run's steps are those of a run that is recorded, however often it is asked."""
+    recorded, asked = made(planets()), nbody.Simulation(Scenario.from_dict(planets() | {"record": RECORDED}))
+    assert asked.observables["megno"] == 0
+    for time in (25, 50, 100):
+        asked.integrate(time)
+        assert asked.observables["lyapunov"] > 0
+    assert asked.frames <= 2 and asked.observables == recorded.observables
+    with pytest.raises(AttributeError, match=r"it is simulation.observables\['megno'\]"):
+        asked.megno  # noqa: B018
 
 
 def moved(x, v, m, vectors, relativity, steps=40):

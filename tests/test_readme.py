@@ -58,7 +58,7 @@ def folder(made, tmp_path, monkeypatch):
     shutil.copytree(made, tmp_path / "here", symlinks=True)
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
-    monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
+    monkeypatch.setattr("nbody.viewer.window.show.Desktop.check", lambda screen: None)
     monkeypatch.setattr(
         "nbody.viewer.window.show.Desktop.show",
         lambda screen, source, clock, view, lost=None: (clock.close(), source.close()),

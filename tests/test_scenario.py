@@ -179,6 +179,17 @@ def test_an_engine_is_a_name_or_a_group_and_another_engine_leaves_no_option_behi
     assert Scenario.from_text(TEXT + "engine: {name: cpu}\n").resolved()["engine"] == "cpu"
 
 
+def test_an_option_adds_a_key_to_a_value_that_stands_for_a_group():
+    short = Scenario.from_text(TEXT + "collisions: merge\nescape: 5\nevents: ['transit(1)']\n")
+    chosen = short.override(["collisions.radius=0.1", "escape.every=3", "events.0.action=stop"])
+    assert (chosen.collisions.rule, chosen.collisions.radius) == ("merge", 0.1)
+    assert (chosen.escape.radius, chosen.escape.every) == (5, 3)
+    assert (chosen.events[0].kind, chosen.events[0].action) == ("transit", "stop")
+    assert short.override(["escape.radius=3"]).escape.radius == 3
+    with pytest.raises(InputError, match=r"^--set integrator\.dt\.x: must be a number, got a group of keys$"):
+        short.override(["integrator.dt.x=3"])
+
+
 def test_options_may_follow_one_another():
     assert scenario().override(dt=0.5).override(steps=3).integrator.dt == 0.5
     with pytest.raises(InputError, match=r"^--dt: "):

@@ -571,7 +571,7 @@ def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
         "nbody.viewer.window.show.Desktop.show", lambda screen, source, transport, view: seen.append(view)
     )
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
-    monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
+    monkeypatch.setattr("nbody.viewer.window.show.Desktop.check", lambda screen: None)
     for run in ("plummer", run_file):
         assert main(["view", str(run), "--size", "320x200", "--no-hud", "--axes"]) == 0
     assert seen == [Display(Look(axes=True), size=(320, 200), hud=False)] * 2

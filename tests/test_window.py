@@ -355,12 +355,12 @@ def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording,
     assert not len(series.read().times)
     kinetic = 0.5 * source.catalogue.mass @ (v**2).sum(axis=1)
     for k in range(3):
-        series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, lambda: frame)
+        series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, frame)
     found = series.read()
     np.testing.assert_allclose(found.energy_error.values, [1e-3, 2e-3])
     np.testing.assert_allclose(found.virial_ratio.values, 1 / 3, rtol=1e-5)  # W = E - T = -3 T
     np.testing.assert_allclose(found.radii.values[1], lagrangian_radii(source.run.particles(0)), rtol=1e-5)
-    series.add(0.0, -kinetic, 0.0, lambda: frame)
+    series.add(0.0, -kinetic, 0.0, frame)
     assert series.read().radii.time.tolist() == [0.0]
 
 

@@ -32,7 +32,6 @@ def view_scenario(
     screen.check()  # before anything is computed
     run = LiveRun(settings, output, overwrite=overwrite, notify=print_message)
     try:
-        screen.load()
         _show(run, memory, view, screen)
     finally:
         run.close()
@@ -79,7 +78,6 @@ def run_in_view(
                 flush()
 
         try:
-            screen.load()
             _show(run, served.bytes, Display(), screen, goes_on=True, lost=go_on_without_screen)
             if run.thread.is_alive():
                 notify("the window is closed, the run goes on; Ctrl-C stops it")

@@ -168,7 +168,6 @@ def view(
             playback.seek(recording.run.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
         screen.check()
-        screen.load()
         screen.show(recording, playback, shown)
     return 0
 

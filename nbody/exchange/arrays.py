@@ -33,14 +33,14 @@ class NpzFormat(Format):
     opened_by = "numpy.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
-        for one in moments:
-            arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
-            if len(one.species_names) > 1:
-                arrays |= {"species": one.species, "species_names": np.array(one.species_names)}
-            if len(one.radius):
-                arrays["radius"] = one.radius
-            with path.open("wb") as file:
-                np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
+        (one,) = moments
+        arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
+        if len(one.species_names) > 1:
+            arrays |= {"species": one.species, "species_names": np.array(one.species_names)}
+        if len(one.radius):
+            arrays["radius"] = one.radius
+        with path.open("wb") as file:
+            np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         with open_regular(path) as file:

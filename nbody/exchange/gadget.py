@@ -33,29 +33,29 @@ class GadgetFormat(GuardedFormat):
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         import h5py
 
-        for particles in moments:
-            kinds = types_of(particles)
-            counts = np.bincount(kinds, minlength=6).astype(np.uint32)
-            whole = io.BytesIO()  # on a full disk the HDF5 library fails later, and again when it is closed
-            with h5py.File(whole, "w") as file:
-                header = file.create_group("Header").attrs
-                header["NumPart_ThisFile"], header["NumPart_Total"] = counts, counts
-                header["NumPart_Total_HighWord"] = np.zeros(6, np.uint32)
-                header["MassTable"] = np.zeros(6)
-                header["NumFilesPerSnapshot"] = np.int32(1)
-                header["Time"], header["Redshift"], header["BoxSize"] = particles.time, 0.0, 0.0
-                header["Omega0"], header["OmegaLambda"], header["HubbleParam"] = 0.0, 0.0, 1.0
-                for flag in ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision"):
-                    header[f"Flag_{flag}"] = np.int32(flag == "DoublePrecision")
-                if facts.cgs is not None:
-                    units = file.create_group("Units").attrs
-                    for name, size in zip(UNITS, facts.cgs, strict=True):
-                        units[name] = size
-                for kind in np.flatnonzero(counts):
-                    group, some = file.create_group(f"PartType{kind}"), particles.rows(kinds == kind)
-                    group["Coordinates"], group["Velocities"] = some.in_space()
-                    group["Masses"], group["ParticleIDs"] = some.mass, some.id.astype(np.uint64)
-            path.write_bytes(whole.getbuffer())
+        (particles,) = moments
+        kinds = types_of(particles)
+        counts = np.bincount(kinds, minlength=6).astype(np.uint32)
+        whole = io.BytesIO()  # on a full disk the HDF5 library fails later, and again when it is closed
+        with h5py.File(whole, "w") as file:
+            header = file.create_group("Header").attrs
+            header["NumPart_ThisFile"], header["NumPart_Total"] = counts, counts
+            header["NumPart_Total_HighWord"] = np.zeros(6, np.uint32)
+            header["MassTable"] = np.zeros(6)
+            header["NumFilesPerSnapshot"] = np.int32(1)
+            header["Time"], header["Redshift"], header["BoxSize"] = particles.time, 0.0, 0.0
+            header["Omega0"], header["OmegaLambda"], header["HubbleParam"] = 0.0, 0.0, 1.0
+            for flag in ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision"):
+                header[f"Flag_{flag}"] = np.int32(flag == "DoublePrecision")
+            if facts.cgs is not None:
+                units = file.create_group("Units").attrs
+                for name, size in zip(UNITS, facts.cgs, strict=True):
+                    units[name] = size
+            for kind in np.flatnonzero(counts):
+                group, some = file.create_group(f"PartType{kind}"), particles.rows(kinds == kind)
+                group["Coordinates"], group["Velocities"] = some.in_space()
+                group["Masses"], group["ParticleIDs"] = some.mass, some.id.astype(np.uint64)
+        path.write_bytes(whole.getbuffer())
 
     @staticmethod
     def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:

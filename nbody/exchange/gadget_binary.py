@@ -36,19 +36,19 @@ class GadgetBinary(Format):
         return start[:4] in (b"\0\1\0\0", b"\0\0\1\0") or start[4:8] == b"HEAD"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
-        for particles in moments:
-            kinds = types_of(particles)
-            sorted_by_type = np.argsort(kinds, kind="stable")
-            x, v = (each[sorted_by_type].astype("<f4") for each in particles.in_space())
-            header = np.zeros((), HEADER.newbyteorder("<"))
-            header["counts"] = header["total"] = np.bincount(kinds, minlength=6)
-            header["time"], header["files"], header["hubble"] = particles.time, 1, 1.0
-            long = particles.id.max() >= 2**32 or particles.id.min() < 0
-            id, mass = particles.id[sorted_by_type].astype("<u8" if long else "<u4"), particles.mass[sorted_by_type]
-            with path.open("wb") as file:
-                for block in (header, x, v, id, mass.astype("<f4")):
-                    size = np.array(block.nbytes, "<i4").tobytes()
-                    file.write(size + block.tobytes() + size)
+        (particles,) = moments
+        kinds = types_of(particles)
+        sorted_by_type = np.argsort(kinds, kind="stable")
+        x, v = (each[sorted_by_type].astype("<f4") for each in particles.in_space())
+        header = np.zeros((), HEADER.newbyteorder("<"))
+        header["counts"] = header["total"] = np.bincount(kinds, minlength=6)
+        header["time"], header["files"], header["hubble"] = particles.time, 1, 1.0
+        long = particles.id.max() >= 2**32 or particles.id.min() < 0
+        id, mass = particles.id[sorted_by_type].astype("<u8" if long else "<u4"), particles.mass[sorted_by_type]
+        with path.open("wb") as file:
+            for block in (header, x, v, id, mass.astype("<f4")):
+                size = np.array(block.nbytes, "<i4").tobytes()
+                file.write(size + block.tobytes() + size)
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         parts = [_read_part(path, start)]

@@ -39,18 +39,17 @@ class CsvFormat(Format):
     opened_by = "pandas.read_csv('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
-        for one in moments:
-            axes = "xyz"[: one.dimensions]
-            names = ["id", "m", *axes, *(f"v{axis}" for axis in axes)]
-            radius = [one.radius] if len(one.radius) else []
-            numbers = np.column_stack([one.mass, one.position, one.velocity, *radius]).tolist()
-            names += ["radius"] if radius else []
-            species = one.species_names if len(one.species_names) > 1 else ()
-            with path.open("w", encoding="utf-8", newline="") as file:
-                table = csv.writer(file, lineterminator="\n")
-                table.writerow([*names, *(["species"] if species else [])])
-                for id, row, kind in zip(one.id.tolist(), numbers, one.species.tolist(), strict=True):
-                    table.writerow([id, *row, *([species[kind]] if species else [])])
+        (one,) = moments
+        axes = "xyz"[: one.dimensions]
+        radius = {"radius": one.radius} if len(one.radius) else {}
+        names = ["id", "m", *axes, *(f"v{axis}" for axis in axes), *radius]
+        numbers = np.column_stack([one.mass, one.position, one.velocity, *radius.values()]).tolist()
+        species = one.species_names if len(one.species_names) > 1 else ()
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow([*names, *(["species"] if species else [])])
+            for id, row, kind in zip(one.id.tolist(), numbers, one.species.tolist(), strict=True):
+                table.writerow([id, *row, *([species[kind]] if species else [])])
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         with open_regular(path) as file:

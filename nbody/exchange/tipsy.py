@@ -25,13 +25,13 @@ class TipsyFormat(Format):
     opened_by = "pynbody.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
-        for particles in moments:
-            n = particles.count
-            rows = np.zeros(n, DARK)
-            rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
-            rows["position"], rows["velocity"] = particles.in_space()
-            header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)
-            path.write_bytes(header.tobytes() + rows.tobytes())
+        (particles,) = moments
+        n = particles.count
+        rows = np.zeros(n, DARK)
+        rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
+        rows["position"], rows["velocity"] = particles.in_space()
+        header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)
+        path.write_bytes(header.tobytes() + rows.tobytes())
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         data = contents(path, start)

@@ -31,10 +31,9 @@ class Masses(Group):
     low: SolarMasses = 0.1
     high: SolarMasses = 100.0
 
-    @model_validator(mode="before")
     @classmethod
-    def _short(cls, values: Any) -> Any:
-        return {"function": values} if isinstance(values, str) else values
+    def _of_short(cls, value: object) -> object:
+        return {"function": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

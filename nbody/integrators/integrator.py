@@ -12,7 +12,7 @@ from nbody.errors import InputError
 from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal, SchemeProblem
-from nbody.integrators.collisions.span import Encounter, Span, Watcher
+from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
 from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.law import LAWS, Gravity
@@ -39,10 +39,6 @@ class Motion(NamedTuple):
         """Compute ``outputs`` for the present positions, unless they are current."""
         self.engine.evaluate(self.state, outputs)
 
-    def work(self, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        """Interactions that :meth:`evaluate` would compute now."""
-        return self.engine.work(self.state, outputs, self.state.clock.current)
-
 
 class Integrator(ABC):
     """A scheme with its options. Numbers that it needs from step to step are columns of the state, and :meth:`arrays`.
@@ -60,9 +56,6 @@ class Integrator(ABC):
         """The scheme's own keys in a scenario's ``integrator``: none."""
 
     facts: SchemeFacts
-
-    _encounter: Encounter | None = None
-    """The bodies that have met in the last step; None if all bodies make the same steps."""
 
     def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
         self._options = options or self.Options()
@@ -222,7 +215,7 @@ class Integrator(ABC):
             if state.clock.moment.within:
                 return None
             x, v = state.values("position", "velocity")
-            span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star, self._encounter)
+            span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star)
             if watcher.touching(span):
                 return span
             steps -= state.clock.step - made

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError
 from nbody.initial import files_read
 from nbody.parallel import Team
@@ -78,7 +79,8 @@ class Recording(Observer):
         """True if something asks for frames between the first and the last moment of a call: a file, or what is measured or
         checked in every frame."""
         scenario = self._setup.scenario
-        measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
+        named = set(scenario.record.observables or ()).difference(OF_TANGENTS)  # which need no frames
+        measured = named or scenario.on_energy_error or scenario.ensemble
         return self._file is not None or self._setup.team.size > 1 or bool(measured)
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError, NoBodies, counted, did_you_mean
 from nbody.forces.engine import devices_of
 from nbody.parallel import team
@@ -49,6 +50,7 @@ ELSEWHERE = {
     "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
     "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
+    **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
 }  # fmt: skip
 """What users of other programs, or of other words, look for."""
 
@@ -295,6 +297,17 @@ class Simulation:
         if not self._running:
             self._take_written()
         return self.recording.energies_now
+
+    @property
+    def observables(self) -> dict[str, Any]:
+        """The scenario's observables at this moment by name: numbers, or arrays of numbers per system of an ensemble."""
+        if self._empty:
+            return {}
+        stepper = self.stepper if self.stepper.begun else self.stepper.copy()
+        frame = stepper.frame().wait()
+        found = {**frame.observables, **self.recording.measured.observables(frame)}
+        frame.release()
+        return {name: value if np.ndim(value) else float(value) for name, value in found.items()}
 
     @property
     def kinetic_energy(self) -> float:

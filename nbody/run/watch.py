@@ -50,9 +50,9 @@ class Watch:
 
     def frame(self) -> None:
         """Call this before a frame, which may need the potential and the forces."""
-        motion = self._stepper.motion
-        if work := motion.work(motion.state.frames.outputs):
-            self._begin(f"the frame of step {motion.state.clock.step}", work, 0)
+        (engine, state), clock = self._stepper.motion, self._stepper.clock
+        if work := engine.work(state, state.frames.outputs, clock.current):
+            self._begin(f"the frame of step {clock.step}", work, 0)
 
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Start work of ``now`` interactions, with ``closing`` more if the run then stops."""

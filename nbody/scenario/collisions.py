@@ -77,10 +77,9 @@ class CollisionKeys(Group):
     restitution: Annotated[NotNegative, Field(le=1.0)] | None = None
     minimum_speed: Annotated[Positive, with_unit("velocity")] | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _of_rule(cls, values: object) -> object:
-        return {"rule": values} if isinstance(values, str) else values
+    def _of_short(cls, value: object) -> object:
+        return {"rule": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:

@@ -1,7 +1,6 @@
 """Which bodies escape: the keys that the event ``escape`` and the group ``escape`` share, and that group."""
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal, Self
 
@@ -63,10 +62,9 @@ class EscapeKeys(EscapeLimit):
     action: Literal["remove", "stop", "record"] = "remove"
     every: Count = 10
 
-    @model_validator(mode="before")
     @classmethod
-    def _of_radius(cls, values: object) -> object:
-        return values if isinstance(values, Mapping | EscapeKeys) else {"radius": values}
+    def _of_short(cls, value: object) -> object:
+        return {"radius": value}
 
     @model_validator(mode="after")
     def _looks(self) -> Self:

@@ -5,8 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import model_validator
-
 from nbody.given import number_in, shown
 from nbody.scenario.bodies import Component
 from nbody.scenario.values import Name
@@ -32,10 +30,9 @@ class EventChoice(Component):
     kind: Name
     action: Literal["record", "stop"] = "record"
 
-    @model_validator(mode="before")
     @classmethod
-    def _of_text(cls, values: object) -> object:
-        return event_of_text(values) if isinstance(values, str) else values
+    def _of_short(cls, value: object) -> object:
+        return event_of_text(value) if isinstance(value, str) else value
 
 
 def events_from(values: object) -> object:

@@ -89,10 +89,9 @@ class EngineChoice(Component):
 
     name: Name = "auto"
 
-    @model_validator(mode="before")
     @classmethod
-    def _of_name(cls, values: object) -> object:
-        return values if isinstance(values, Mapping | EngineChoice) else {"name": short_name(values)}
+    def _of_short(cls, value: object) -> object:
+        return {"name": short_name(value)}
 
     @model_serializer
     def _short(self) -> str | dict[str, object]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,10 @@ from nbody.scenario.quantities import Scale, magnitude
 
 Keys = tuple[str, ...]
 """The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""
+
+SHORT = ""
+"""The key of a value in the place of a group (``engine: cpu``) when an option adds others to it; see
+:class:`~nbody.scenario.values.Group`."""
 
 
 @dataclass(frozen=True)
@@ -84,44 +87,43 @@ class ScenarioText:
         line = self.line(keys)
         file = f"{self.name}:{line}" if self.name and line else self.name
         location = ", ".join(dict.fromkeys(options)) or file
-        path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys)
+        path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys if part)
         return "".join(f"{part}: " for part in (location, path) if part)
 
     def _option(self, keys: Keys) -> str:
         """The option that replaced a value or a group that contains it, or that set a key in a group that was not written;
         empty if there is none."""
-        ends = range(len(keys), 0, -1)
-        found = [self.replaced_by[keys[:end]] for end in ends if keys[:end] in self.replaced_by]
+        around = [(*keys, SHORT), *(keys[:end] for end in range(len(keys), 0, -1))]
+        found = [self.replaced_by[each] for each in around if each in self.replaced_by]
         if keys and keys not in self.lines:
             found += [option for written, option in self.replaced_by.items() if written[: len(keys)] == keys]
         return next(iter(found), "")
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "ScenarioText":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
-        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary; what is neither is
-        left for the validation to refuse."""
+        excludes."""
         values: Any = dict(self.values)
-        group = values
-        for key, after in pairwise(keys):
+        group, replaced_by = values, {**self.replaced_by, keys: option}
+        for depth, key in enumerate(keys[:-1], 1):
             index = _index(group, key, option)
-            below = _copy(group[index] if isinstance(group, list) else group.get(key), after)
-            if below is None:
-                return self
+            below = _copy(group[index] if isinstance(group, list) else group.get(key))
+            if isinstance(below, dict) and SHORT in below:  # there may be no such group: then the option is wrong
+                replaced_by[*keys[:depth], SHORT] = option
             group[index] = below
             group = below
         if removed:
             group.pop(removed[-1], None)
         group[_index(group, keys[-1], option)] = value
-        return replace(self, values=values, replaced_by={**self.replaced_by, keys: option})
+        return replace(self, values=values, replaced_by=replaced_by)
 
 
-def _copy(value: Any, key: str) -> dict | list | None:
-    """A copy of a value as a group (or a list) in which ``key`` can be replaced; None if it can't be one."""
+def _copy(value: Any) -> dict | list:
+    """A copy of a list or a group of keys; else a group in the place of the value."""
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, Mapping):
         return dict(value)
-    return {} if value is None else {"name": value} if isinstance(value, str) else None
+    return {} if value is None else {SHORT: value}
 
 
 def _index(group: Any, key: str, option: str) -> Any:

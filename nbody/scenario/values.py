@@ -25,7 +25,7 @@ from pydantic import (
 from nbody.errors import InputError, did_you_mean, unknown
 from nbody.given import KeyProblem, number, shown, whole
 from nbody.scenario.quantities import DIMENSIONS, Scale, is_quantity
-from nbody.scenario.source import Keys, ScenarioText
+from nbody.scenario.source import SHORT, Keys, ScenarioText
 
 
 def _number(value: object) -> float:
@@ -174,11 +174,20 @@ class Group(BaseModel):
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Sets of keys of which only one may be given."""
 
+    @classmethod
+    def _of_short(cls, value: object) -> object:
+        """The group in whose place ``value`` stands, as in ``engine: cpu``; the value itself if it can't."""
+        return value
+
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: object) -> object:
         if isinstance(values, BaseModel):
             return values
+        given: dict[str, object] = dict(values) if isinstance(values, Mapping) else {SHORT: values}
+        if SHORT in given:
+            group = cls._of_short(given.pop(SHORT))
+            values = group | given if isinstance(group, dict) else group
         if not isinstance(values, Mapping):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
         for keys in cls.exclusive:

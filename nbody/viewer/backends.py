@@ -72,13 +72,6 @@ def without_screen(end: Callable[[], object]) -> Iterator[None]:
         QtCore.qInstallMessageHandler(earlier)
 
 
-def destroy(widget: Any) -> None:
-    """Destroy a window's widget, which Qt must do before its OpenGL context: Python's garbage collector knows no order."""
-    import shiboken6
-
-    shiboken6.delete(widget)
-
-
 def no_window(error: BaseException) -> DeviceError:
     """The error to show when Qt or OpenGL failed with ``error``."""
     return DeviceError(f"a window can't be opened ({last_line(error, type(error).__name__)}); {INSTEAD}")

@@ -46,9 +46,19 @@ def show(
     if isinstance(run, Simulation):
         run, temporary = _recorded(run)
     path = run.path if isinstance(run, Trajectory) else str(run)
-    if find_spec("jupyter_rfb"):
-        return _canvas(path, size, chosen, temporary)
-    return movie(path, size, chosen)
+    if not find_spec("jupyter_rfb"):
+        return movie(path, size, chosen)
+    backends.use_screenless()
+    from nbody.viewer.window.page import PageCanvas
+
+    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
+
+    def close() -> None:
+        trajectory.close()
+        if temporary is not None:
+            temporary.cleanup()
+
+    return PageCanvas(RecordedSource(trajectory), size, chosen, close)
 
 
 def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
@@ -65,20 +75,6 @@ def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
     path = Path(temporary.name, "run.h5")
     Simulation(simulation.scenario, path, particles=simulation.particles).run()
     return path, temporary
-
-
-def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> "PageCanvas":
-    backends.use_screenless()
-    from nbody.viewer.window.page import PageCanvas
-
-    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
-
-    def close() -> None:
-        trajectory.close()
-        if temporary is not None:
-            temporary.cleanup()
-
-    return PageCanvas(RecordedSource(trajectory), size, look, close)
 
 
 @dataclass(frozen=True)

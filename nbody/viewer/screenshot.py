@@ -8,7 +8,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.output_file import FileKind, checked_path, new_file
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.source import Source
 from nbody.whole_file import Notify
 
@@ -18,7 +18,7 @@ PICTURE = FileKind("PNG picture", "", "give another name", b"\x89PNG", "output/r
 SCREENSHOT = replace(PICTURE, begin="--screenshot ")  # the option's
 
 
-def parse_size(text: str) -> tuple[int, int]:
+def parse_size(text: str) -> Size:
     """``1280x720`` as (1280, 720). Raises InputError."""
     try:
         width, height = (int(side) for side in text.lower().replace("×", "x").split("x"))
@@ -33,9 +33,7 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
     is missing, or as :func:`nbody.output_file.checked_path`.
     """
-    target = checked_path(
-        path, SCREENSHOT if overwrite else replace(SCREENSHOT, signature=b"")
-    )  # any file is kept, renamed
+    target = checked_path(path, SCREENSHOT if overwrite else replace(SCREENSHOT, signature=b""))  # any file is kept
     for each in (path, target):
         if each.suffix.lower() != ".png":
             led = "" if each == path else f"leads to {each}; "
@@ -46,12 +44,7 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
 
 
 def draw_frame(
-    recording: Source,
-    at: float,
-    size: tuple[int, int],
-    with_hud: bool = True,
-    look: Look = Look(),
-    camera: Camera | None = None,
+    source: Source, at: float, size: Size, with_hud: bool = True, look: Look = Look(), camera: Camera | None = None
 ) -> np.ndarray:
     """The moment ``at``, counted in frames, as ``camera`` sees it (by default the view of the run): (height, width, RGB)
     uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.gl.studio.Studio` does.
@@ -61,7 +54,7 @@ def draw_frame(
     backends.use_screenless()
     from nbody.viewer.gl.studio import Studio
 
-    with Studio(recording, size, look) as studio:
+    with Studio(source, size, look) as studio:
         studio.draw(at, camera, with_hud)
         return studio.read()
 

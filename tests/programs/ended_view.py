@@ -8,6 +8,7 @@ import threading
 import time
 
 from nbody.cli import main
+from nbody.run.live import LiveRun
 from nbody.run.simulation import Simulation
 from nbody.viewer.window.show import Desktop
 
@@ -29,6 +30,16 @@ def waiting(make=Simulation.__init__):
         self.setup.engine._compute = wait
 
     Simulation.__init__ = slow
+
+
+def then_go_on(method):
+    """The method, at whose begin the run goes on."""
+
+    def called(self):
+        gone.set()
+        return method(self)
+
+    return called
 
 
 def press(widget):
@@ -57,12 +68,7 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
 
         pane.timer = app.Timer(0.02, tick, start=True)
 
-    def close(close=clock.close):
-        gone.set()
-        close()
-
     gc.disable()
-    clock.close = close
     real(screen, source, clock, view, lost, opened)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
@@ -70,5 +76,9 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
 
 
 Desktop.show = show
+LiveRun.wait, LiveRun.close = (
+    then_go_on(LiveRun.wait),
+    then_go_on(LiveRun.close),
+)  # after the command has said what happens
 waiting()
 sys.exit(main(arguments))

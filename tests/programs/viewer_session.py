@@ -106,7 +106,7 @@ def drive(window):
             seen[state["name"]] = {
                 "frame": int(playback.at), "playing": playback.playing, "azimuth": camera.azimuth,
                 "centre": camera.centre.tolist(), "chosen": window.controls.chosen, "follow": window.controls.follow,
-                "status": window.transport.status, "notice": window.notice,
+                "status": window.transport.status, "notice": state["notice"],
             }
             if window.controls.chosen is not None:
                 row = window.controls.chosen
@@ -122,6 +122,7 @@ def drive(window):
             timer.stop()
             print(json.dumps(seen), flush=True)
         act()
+        state["notice"] = window.notice  # which is shown for some seconds
         window.update()
 
     window.events.draw.connect(count)

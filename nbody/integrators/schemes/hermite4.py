@@ -57,6 +57,9 @@ class Hermite4(AdaptiveStep):
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
 
+    _before = np.zeros((4, 0, 0))
+    """Position, velocity, acceleration and jerk at the beginning of the last step."""
+
     _remedy = "the largest step (integrator.dt), or a softening"
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -65,7 +68,6 @@ class Hermite4(AdaptiveStep):
         super().__init__(dt, options)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
-        # ``_before``: position, velocity, acceleration and jerk at the beginning of the last step.
         super().prepare(motion, contacts)
         state = motion.state
         self._before, self._clock[LENGTH] = np.zeros((4, state.count, state.dimensions), state.dtype), 0.0

@@ -63,7 +63,9 @@ class IAS15(AdaptiveStep):
     )  # fmt: skip
 
     _watched: "WatchedSteps | None" = None
-    _records: np.ndarray
+    _begin, _growth, _records = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5)), np.zeros((0, 0))
+    """Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors; and the
+    steps that were noted."""
 
     def _with_columns_of(self, tangents: Tangents) -> SchemeFacts:
         # With sums for them too; the loop then takes no notes.
@@ -72,7 +74,6 @@ class IAS15(AdaptiveStep):
         return self.facts._replace(columns=(*columns, *tangents.columns), notes=no_notes)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
-        # Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors.
         super().prepare(motion, contacts)
         self._begin = np.zeros((3, 3 + 3 * self._tangents.count, motion.state.count))
         self._growth = np.zeros((1, 2, 0, 5))

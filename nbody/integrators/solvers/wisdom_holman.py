@@ -84,7 +84,7 @@ class WisdomHolman(Integrator):
         columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
-    _order: np.ndarray
+    _order = np.zeros(0, np.int64)
     """The bodies in the order of the map."""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:

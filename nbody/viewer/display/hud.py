@@ -10,21 +10,7 @@ from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
 from nbody.scenario.quantities import shown_time
-from nbody.viewer.display.text import (
-    ALERT,
-    BRIGHT,
-    DIM,
-    MARGIN,
-    PAD,
-    SMALL,
-    TEXT,
-    TITLE,
-    Line,
-    font,
-    height_of,
-    panel,
-    width_of,
-)
+from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, PAD, SMALL, TEXT, TITLE, font, height_of, panel
 from nbody.viewer.picture.coloring import Legend
 from nbody.viewer.picture.look import BACKGROUNDS
 from nbody.viewer.sources.frames import Array
@@ -46,7 +32,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     factor, unit = shown_time(caption.time_unit)
     error = f"{caption.energy_error:+.2e}".replace("-", "−")
-    lines: list[Line] = [
+    lines = [
         (caption.name, TEXT if brief else TITLE, BRIGHT),
         (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
@@ -77,7 +63,7 @@ def legend_panel(legend: Legend, scale: float, background: str, brief: bool = Fa
     if legend.names:
         return _names(title, legend, scale, background, BRIEF_WIDTH if brief else BAR_WIDTH)
     low, high = number(legend.low), number(legend.high)
-    least = max(BRIEF_WIDTH if brief else BAR_WIDTH, width_of(f"{low}   {high}", SMALL, 1.0))
+    least = max(BRIEF_WIDTH if brief else BAR_WIDTH, font(SMALL).getlength(f"{low}   {high}"))
     if not legend.high > legend.low:  # one value, or none
         value = "not known at this moment" if isnan(legend.high) else f"{high} for all bodies"
         return np.asarray(_lines([title, legend.note or value], scale, least))
@@ -134,8 +120,9 @@ def bar_panel(length: float, pixels: int, unit: str, scale: float) -> Array:
 @lru_cache(maxsize=32)
 def text_panel(text: str, scale: float) -> Array:
     """One line of text without a ground."""
-    image = Image.new("RGBA", (round(width_of(text, TEXT, scale)) + 2, height_of(TEXT, scale)))
-    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, font(round(TEXT * scale)))
+    medium = font(round(TEXT * scale))
+    image = Image.new("RGBA", (round(medium.getlength(text)) + 2, height_of(TEXT, scale)))
+    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, medium)
     return np.asarray(image)
 
 

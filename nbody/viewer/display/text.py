@@ -28,10 +28,7 @@ FIRST_HINT, ENOUGH_HINTS = "F1 all keys", 6  # always shown; and so many are eno
 
 COLUMN_GAP, SMALLEST_SCALE = 26, 0.54
 DESIGNED_FOR, GROWTH, LARGEST_GROWTH = (1280, 720), 0.6, 3.0
-BRIEF_BELOW, LEAST = (
-    500,
-    0.75,
-)  # the height (at scale 1) of small pictures, and their least scale: letters have 9 pixels
+BRIEF_BELOW, LEAST = 500, 0.75  # the height (at scale 1) of small pictures, and their least scale: 9 pixels a letter
 
 
 def text_scale(size: tuple[int, int], pixel_scale: float = 1.0) -> float:

@@ -7,7 +7,6 @@ import numpy as np
 from vispy import gloo
 
 from nbody.viewer.gl.shaders import source
-from nbody.viewer.picture.styles import Background
 from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.frames import Array, ShownMoment
 
@@ -115,52 +114,32 @@ def bar_length(camera: Camera, size: Size, length_unit: float) -> tuple[float, f
     return length, length * pixels
 
 
-class Arrows:
-    """The velocities of some bodies as arrows."""
-
-    def __init__(self) -> None:
-        self._ribbons = Ribbons()
-        self._begin = self._vector = np.zeros((0, 3))
-
-    def load(self, moment: ShownMoment, fastest: float) -> None:
-        """Take the positions and velocities of up to :data:`MOST_ARROWS` bodies; ``fastest`` is a speed of the run."""
-        if not fastest:
-            return
-        count = len(moment.first.position)
-        rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ARROWS)).astype(int))
-        self._begin, self._vector = moment.positions(rows), moment.velocities(rows) / fastest
-
-    def draw(self, camera: Camera, size: Size, scale: float, background: Background) -> None:
-        """Draw the arrows over a finished picture."""
-        begin, vector = self._begin, self._vector * LONGEST_ARROW * camera.radius
-        end = begin + vector
-        side = np.cross(vector, camera.axes()[2])  # in the plane of the picture
-        heads = [end - HEAD * vector + sign * HEAD_WIDTH * side for sign in (-1, 1)]
-        ink = np.array([*background.ink, 0.8])
-        self._ribbons.load(np.concatenate([begin, end, end]), np.concatenate([end, *heads]), ink, ink)
-        self._ribbons.draw(camera, size, 1.2 * scale)
+def draw_arrows(
+    ribbons: Ribbons, camera: Camera, size: Size, scale: float, ink: Array, moment: ShownMoment, fastest: float
+) -> None:
+    """Draw the velocities of up to :data:`MOST_ARROWS` bodies over a finished picture; ``fastest`` is a speed of the run."""
+    count = len(moment.first.position) if fastest else 0
+    rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ARROWS)).astype(int))
+    begin, vector = moment.positions(rows), moment.velocities(rows) * (LONGEST_ARROW * camera.radius / (fastest or 1.0))
+    end, side = begin + vector, np.cross(vector, camera.axes()[2])  # in the plane of the picture
+    heads = [end - HEAD * vector + sign * HEAD_WIDTH * side for sign in (-1, 1)]
+    ribbons.load(np.concatenate([begin, end, end]), np.concatenate([end, *heads]), ink, ink)
+    ribbons.draw(camera, size, 1.2 * scale)
 
 
-class Axes:
-    """The axes through the origin, with ticks and their lengths."""
-
-    def __init__(self) -> None:
-        self._ribbons = Ribbons()
-
-    def draw(
-        self, camera: Camera, home: Camera, size: Size, scale: float, background: Background, length_unit: float
-    ) -> list[Mark]:
-        """Draw the axes over a finished picture. Returns the texts at their ends. The initial view ``home`` determines the
-        length: it changes when the zoom exceeds a factor of five. ``length_unit``: the picture's, in the scenario's."""
-        zoom = 5.0 ** round(math.log(camera.radius / home.radius, 5.0))
-        length = round_length(AXIS_FRACTION * home.radius * zoom * length_unit) / length_unit
-        tips = length * np.eye(3)[: 2 if camera.flat else 3]
-        ticks = np.concatenate([tips * part for part in (0.25, 0.5, 0.75, 1.0)])
-        across = np.cross(ticks, camera.axes()[2])
-        across *= TICK * camera.radius / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-30)
-        begin = np.concatenate([0 * tips, ticks - across])
-        ink = np.array([*background.ink, 0.85])
-        self._ribbons.load(begin, np.concatenate([tips, ticks + across]), ink, ink)
-        self._ribbons.draw(camera, size, 1.4 * scale)
-        text = f"{length * length_unit:g}"
-        return [Mark(f"{name} = {text}", tip) for name, tip in zip("xyz", tips, strict=False)]
+def draw_axes(
+    ribbons: Ribbons, camera: Camera, size: Size, scale: float, ink: Array, home: Camera, length_unit: float
+) -> list[Mark]:
+    """Draw the axes through the origin over a finished picture, with ticks. Returns the texts at their ends. The initial
+    view ``home`` determines the length: it changes when the zoom exceeds a factor of five."""
+    zoom = 5.0 ** round(math.log(camera.radius / home.radius, 5.0))
+    length = round_length(AXIS_FRACTION * home.radius * zoom * length_unit) / length_unit
+    tips = length * np.eye(3)[: 2 if camera.flat else 3]
+    ticks = np.concatenate([tips * part for part in (0.25, 0.5, 0.75, 1.0)])
+    across = np.cross(ticks, camera.axes()[2])
+    across *= TICK * camera.radius / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-30)
+    begin = np.concatenate([0 * tips, ticks - across])
+    ribbons.load(begin, np.concatenate([tips, ticks + across]), ink, ink)
+    ribbons.draw(camera, size, 1.4 * scale)
+    text = f"{length * length_unit:g}"
+    return [Mark(f"{name} = {text}", tip) for name, tip in zip("xyz", tips, strict=False)]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
@@ -9,7 +10,7 @@ from nbody.errors import InputError
 from nbody.viewer.display.body import RING_SHADES, faded_ring
 from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
 from nbody.viewer.display.text import BRIEF_BELOW, MARGIN, text_scale
-from nbody.viewer.gl.lines import Arrows, Axes, bar_length
+from nbody.viewer.gl.lines import Ribbons, bar_length, draw_arrows, draw_axes
 from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.gl.sprites import Sprites, float_targets_work
 from nbody.viewer.gl.tonemap import BLUR, Glow, ToneMap, metered
@@ -59,7 +60,7 @@ class PictureRenderer:
         self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
         self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
         self._tonemap, self._trails = ToneMap(), Trails(source)
-        self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
+        self._lines, self._overlay = Ribbons(), Overlay()
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, exact)
         self._drawn, self._pictures = look, 0
@@ -88,8 +89,6 @@ class PictureRenderer:
             self._recolour(self._drawn.color)
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
-        if self._drawn.vectors:
-            self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
 
     @property
     def has_newer(self) -> bool:
@@ -142,11 +141,12 @@ class PictureRenderer:
         look, unit, text = self._drawn, self.source.length_unit, text_scale(size, scale)
         background: Background = BACKGROUNDS.load(look.background)
         width = max(text, scale)  # thinner lines would be dim
+        ink = np.array([*background.ink, 0.85])
         if look.vectors:
-            self._arrows.draw(camera, size, width, background)
+            fastest = self.source.speeds[1] / self.source.speed_unit
+            draw_arrows(self._lines, camera, size, width, ink, self.moment, fastest)
         if look.axes:
-            marks = self._axes.draw(camera, self.home, size, width, background, unit)
-            for mark in marks:
+            for mark in draw_axes(self._lines, camera, size, width, ink, self.home, unit):
                 image = text_panel(mark.text, text)
                 corner = mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text)
                 self._overlay.draw(mark.text[0], image, corner, size, background.paper)

@@ -15,10 +15,7 @@ FAINT_FRACTION, SEEN = 0.005, 0.2
 the light is seen beside a cluster of 2000 to 200 000 bodies, and a disk alone is nearly as without (looked at)."""
 
 CONTRASTS = np.geomspace(CONTRAST, 1e6, 256)
-ADAPTATION, SETTLED = (
-    0.3,
-    0.02,
-)  # the part of the way to new levels per measurement, and how near (in the logarithm) is there
+ADAPTATION, SETTLED = 0.3, 0.02  # part of the way to new levels per measurement; how near (in the logarithm) is there
 GLOW = 0.35  # the fraction of the light that goes into the glow
 LEAST_BODIES = 3.0  # the light, in that of single bodies, from which contours are drawn: no rings around bodies
 BLUR = 1.25 * SHRINK  # the width of the glow's Gaussian in pixels; the shader knows it

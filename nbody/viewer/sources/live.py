@@ -137,7 +137,7 @@ class Live(Source):
             newest, (self.catalogue, self.shown) = self._newest.get_nowait()
             self._history.add(newest)
             time = newest.time * self.length_unit / self.speed_unit
-            self._series.add(time, self.run.energy, self.run.energy_error, lambda: newest)
+            self._series.add(time, self.run.energy, self.run.energy_error, newest)
             self.run.pace.taken()
         return self.frames
 
@@ -236,9 +236,9 @@ class LiveSeries:
         self._points: list[tuple[float, float, float, Array]] = []
         self._added_at = self._read_at = -math.inf
 
-    def add(self, moment: float, energy: float, error: float, frame: Callable[[], ShownFrame]) -> None:
+    def add(self, moment: float, energy: float, error: float, frame: ShownFrame) -> None:
         """Add a point for time ``moment``, unless the last one has just been added. ``energy`` is the latest total energy
-        (NaN if not known), ``error`` its relative error, and ``frame`` gives the bodies."""
+        (NaN if not known), ``error`` its relative error, and ``frame`` has the bodies."""
         now = time.monotonic()
         watched = self._source.shown.count <= OFTEN or now - self._read_at < 4 * INTERVAL
         if self._points and moment < self._points[-1][0]:  # the run was restarted
@@ -246,7 +246,7 @@ class LiveSeries:
         elif now - self._added_at < INTERVAL or not watched or (self._points and moment == self._points[-1][0]):
             return
         self._added_at = now
-        self._points.append((moment, error, *self._measured(frame(), energy)))
+        self._points.append((moment, error, *self._measured(frame, energy)))
         if len(self._points) > MOST_POINTS:
             del self._points[1::2]
 

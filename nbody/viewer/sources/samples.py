@@ -103,9 +103,10 @@ class RecordedSeries:
             unknown = (math.nan,) * radii.shape[1]
             return Series(*curves, Curve(time, radii), FRACTIONS if len(unknown) == len(FRACTIONS) else unknown)
         self._compute()
+        complete = not (self._thread and self._thread.is_alive())  # before its results are read
         done = sorted(self._radii.copy().items())
         found = Curve(time[[k for k, _ in done]], np.array([radii for _, radii in done])) if done else EMPTY
-        return Series(*curves, found, complete=not (self._thread and self._thread.is_alive()))
+        return Series(*curves, found, complete=complete)
 
     def _compute(self) -> None:
         """Start the thread; also when the run has doubled."""

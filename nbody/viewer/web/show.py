@@ -51,10 +51,14 @@ class Page:
     option = "--web"
 
     def check(self) -> None:
-        """Begin to listen. Raises DeviceError if a package or OpenGL is missing, InputError if the port can't be had."""
+        """Load what a page needs, and listen. Raises DeviceError if a package or OpenGL is missing, InputError if the port
+        can't be had."""
         if not find_spec("websockets"):
             raise DeviceError(f"a page needs the package websockets: {install.install_extra('web')}")
         backends.use_screenless()
+        import nbody.viewer.web.pictures
+        import nbody.viewer.web.server  # noqa: F401
+
         if not TOKEN.fullmatch(self.token):
             raise InputError("--token: must have 8 or more letters, digits, - or _")
         try:
@@ -65,11 +69,6 @@ class Page:
             raise InputError(
                 f"--host {self.host} --port {self.port}: can't be had ({reason}); --port 0 is free"
             ) from error
-
-    def load(self) -> None:
-        """Load what a page needs."""
-        import nbody.viewer.web.pictures
-        import nbody.viewer.web.server  # noqa: F401
 
     def show(
         self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None

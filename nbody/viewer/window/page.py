@@ -26,7 +26,7 @@ class PageCanvas(RemoteFrameBuffer):
         self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], object] = lambda: None
     ):
         super().__init__()
-        self._closed, self._recording, self.is_closed = closed, recording, False
+        self._closed, self._recording = closed, recording
         playback = Playback(recording.frames, source=recording)
         self.window = OffscreenWindow(recording, playback, Display(look, size=size))
         self.css_width, self.css_height = f"{size[0]}px", f"{size[1]}px"
@@ -35,9 +35,9 @@ class PageCanvas(RemoteFrameBuffer):
     def get_frame(self) -> np.ndarray | None:
         """The picture that is due, (height, width, RGB) uint8; the widget asks for it."""
         window = self.window
-        if window.controls.closed and not self.is_closed:
+        if window.controls.closed and not window.closed:
             self.close()
-        if self.is_closed:
+        if window.closed:
             return None
         window.on_timer(None)
         window.draw()
@@ -64,8 +64,7 @@ class PageCanvas(RemoteFrameBuffer):
             self.request_draw()
 
     def _end(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
+        if not self.window.closed:
             self.window.close()
             self._recording.close()
             self._closed()

@@ -26,11 +26,7 @@ class Desktop:
     option = "--view"
 
     def check(self) -> None:
-        """Raises DeviceError if no window can be opened; call this before anything is computed."""
-        backends.check_window()
-
-    def load(self) -> None:
-        """Load what a window needs."""
+        """Load what a window needs, before anything is computed. Raises DeviceError if none can be opened."""
         backends.use_window()
         import nbody.viewer.window.canvas  # noqa: F401
 
@@ -55,7 +51,8 @@ class Desktop:
             InputError: a wrong camera file, or no such body to follow.
             KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed the window.
         """
-        self.load()
+        self.check()
+        import shiboken6
         from vispy import app
 
         from nbody.viewer.window.canvas import Window
@@ -84,7 +81,7 @@ class Desktop:
                 transport.close()
                 source.close()
             failure, stopped = window.failure, window.stop.requested
-            backends.destroy(window.native)
+            shiboken6.delete(window.native)  # before its OpenGL context: Python's garbage collector knows no order
             del window
             gc.collect()  # a run that goes on may collect Qt's objects on its thread, and Qt aborts then
         if isinstance(failure, RuntimeError):  # vispy's type for errors of OpenGL

@@ -37,6 +37,7 @@ class IAS15Systems(ManySystems):
     facts = facts_of_systems(IAS15.facts)
 
     _with_columns_of = IAS15._with_columns_of
+    _begin, _last, _growth = np.zeros((0, 3, 3, 0)), np.zeros((0, 4)), np.zeros((0, 2, 0, 5))
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:

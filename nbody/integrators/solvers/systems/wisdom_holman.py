@@ -41,7 +41,7 @@ class WisdomHolmanSystems(ManySystems):
     _options: WisdomHolman.Options
     facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
-    _sorted: np.ndarray
+    _sorted = np.zeros((0, 0), np.int64)
     _maps: Maps | None = None
 
     @classmethod
