@@ -62,10 +62,13 @@ def tidy_log(axis: Any) -> None:
 
 
 def ramp(count: int) -> list[Any]:
-    """``count`` colours in an order (times, fractions of the mass), from dark to light (viridis without its palest end)."""
-    from matplotlib import colormaps
+    """``count`` colours in an order (times, fractions of the mass), from dark to light: viridis without the end that is near
+    to the background."""
+    from matplotlib import colormaps, rcParams
+    from matplotlib.colors import to_rgb
 
-    return [colormaps["viridis"](0.75 * k / max(count - 1, 1)) for k in range(count)]
+    first = 0.25 if sum(to_rgb(rcParams["axes.facecolor"])) < 1.5 else 0.0
+    return [colormaps["viridis"](first + 0.75 * k / max(count - 1, 1)) for k in range(count)]
 
 
 def dots(points: Any, pixels: int) -> bytes:

@@ -64,7 +64,7 @@ class Playback:
             return f"{state} the newest frame, waits for others"
         loop = "then waits for new frames" if self._follow else "" if self._loop == LOOPS[0] else self._loop
         made = self._pictures_per_s() if self.playing else math.nan
-        pictures = f" in {made:.0f} pictures" if made < SLOW * self._rate else ""
+        pictures = f" in {made:.2g} pictures" if made < SLOW * self._rate else ""
         return f"{state} {self._rate:.3g} frames/s{pictures}" + (f", {loop}" if loop else "")
 
     def place(self, at: float) -> float:

@@ -118,7 +118,7 @@ class LiveClock(Playback):
         if pace.playing and pace.steps_per_s and pace.steps_per_picture >= UNLIMITED:
             speed = f"{pace.steps_per_s:.3g} steps/s"
         elif pace.playing and (pictures := self._pictures_per_s()) > 0:
-            speed = f"{pictures:.0f} pictures/s"
+            speed = f"{pictures:.2g} pictures/s"
         doing = f"{progress.doing}: {progress.fraction:.0%}" if progress and progress.doing else ""
         return "".join(f" · {each}" for each in (speed, doing) if each)
 
