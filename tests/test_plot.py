@@ -379,4 +379,6 @@ def test_a_style_gives_its_colours_fonts_and_background(run, tmp_path, refused):
     assert [figure.axes[0].lines[0].get_color() for figure in (plain, styled)] == [SERIES[0], "#123456"]
     assert [to_hex(figure.get_facecolor()) for figure in (plain, styled)] == ["#ffffff", "#eeeeee"]
     assert [tuple(figure.get_size_inches()) for figure in (plain, styled)] == [(5, 3.6), (3, 2)]
+    (axes,) = nbody.plot(run, "bodies", style="dark_background").axes
+    assert axes.collections[0].get_facecolor()[0, :3].tolist() == [1, 1, 1]
     assert "style papper: is neither" in refused("plot", run, "energy", "--style", "papper")

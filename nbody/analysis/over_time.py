@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -22,7 +23,7 @@ from nbody.analysis.panel import (
     warn_if_sparse,
 )  # fmt: skip
 from nbody.diagnostics import FRACTIONS, relative_energy_error
-from nbody.figures import GREY, INK, ramp
+from nbody.figures import GREY, ramp
 
 NO_ENERGY = "plot lagrangian or momentum, which need no energies, or make the run again with 'nbody rerun'"
 ENERGIES_DRAWN = {"kinetic_energy": "T", "potential_energy": "W", "total_energy": "E = T + W"}
@@ -96,10 +97,11 @@ def draw_lagrangian(axes: Axes, view: View) -> None:
         warn_if_sparse(axes, run, frames_per_oscillation(radii[:, 1]))
         for k, (fraction, colour) in enumerate(zip(FRACTIONS, ramp(len(FRACTIONS)), strict=True)):
             axes.plot(time, radii[:, k], **view.style(r, k) | ({} if view.several else {"color": colour}))
+            colour = rcParams["text.color"] if view.several else colour
             if r == 0:  # a name at the end of the line, where it hides no other one
                 axes.annotate(
                     f"{100 * fraction:g} %", (1, radii[-1, k]), (3, 0), ("axes fraction", "data"), "offset points",
-                    va="center", color=INK if view.several else colour, fontsize=7.5, annotation_clip=False,
+                    va="center", color=colour, fontsize=7.5, annotation_clip=False,
                 )  # fmt: skip
     log_y(axes)
     time_axis(axes, view)

@@ -14,7 +14,7 @@ from nbody.analysis.data import RunData
 from nbody.analysis.models import GIVEN, MODELS, Model, fitted, given
 from nbody.diagnostics import Profile, radial_profile
 from nbody.errors import InputError
-from nbody.figures import GREY, INK, RED, SERIES, ramp
+from nbody.figures import GREY, RED, SERIES, ramp
 
 ENOUGH, FEW_POINTS, SMALL_CHANGE = 10, 5, 0.1
 """Frames per oscillation that show its shape: with 10 a chord is up to 5 % of the amplitude away from a sine, with 5 19 %.
@@ -157,7 +157,7 @@ def kinds_legend(axes: Axes, view: View, labels: Sequence[str], **place: Any) ->
     if not view.several:
         axes.legend(**place)
         return
-    lines = [Line2D([], [], color=INK, linestyle=LINES[k % len(LINES)]) for k in range(len(labels))]
+    lines = [Line2D([], [], color=rcParams["text.color"], linestyle=LINES[k % len(LINES)]) for k in range(len(labels))]
     axes.legend(lines, labels, **place)
 
 

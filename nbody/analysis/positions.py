@@ -1,13 +1,14 @@
 """Positions seen along z: all bodies at a frame, as points or as a map; and the paths of chosen bodies."""
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 
 from nbody.analysis.arcs import kepler_arcs
 from nbody.analysis.data import PATH_FRAMES, spread
 from nbody.analysis.panel import BESIDE, Plot, View, frames_per_oscillation, labelled, warn_if_sparse
 from nbody.diagnostics.structure import column_density, square_around
-from nbody.figures import INK, tidy_log
+from nbody.figures import tidy_log
 from nbody.particles import Particles
 
 POINTS = 4000
@@ -30,7 +31,10 @@ def draw_bodies(axes: Axes, view: View) -> None:
             axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
             axes.set_title(label, loc="right", fontsize=7.5)
         if view.several or p.count <= POINTS:
-            shown, colour = p.position[:: -(-p.count // POINTS), :2].T, colour if view.several else INK
+            shown, colour = (
+                p.position[:: -(-p.count // POINTS), :2].T,
+                colour if view.several else rcParams["text.color"],
+            )
             size, many = min(max(2000 / shown.shape[1], 0.8), 12), shown.shape[1] > 500
             axes.scatter(shown[0], shown[1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
         else:
