@@ -209,7 +209,9 @@ def _si(text: str, dimension: Dimension, quantity: str, example: str) -> float:
     """The size in SI of a unit. Raises ValueError unless it has this dimension."""
     units = _astropy("astropy.units")
     if len(text) <= LONGEST and (milli := _MILLIYEAR.search(text)):
-        raise ValueError(f"'{quantity}': '{milli[1]}' is a thousandth of a year; write Myr for a million years, or d for days")
+        raise ValueError(
+            f"'{quantity}': '{milli[1]}' is a thousandth of a year; write Myr for a million years, or d for days"
+        )
     try:
         if len(text) > LONGEST or _NO_UNIT.search(text):
             raise ValueError
