@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1517,
     "bench": 3771,
-    "cli": 3494,
+    "cli": 3497,
     "diagnostics": 1234,
     "fields": 1985,
     "compute": 3453,
