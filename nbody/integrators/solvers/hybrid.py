@@ -82,10 +82,8 @@ class Hybrid(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if problem.of_scheme.collisions == "bounce":
-            reason = (
-                "this scheme lets bodies pass through each other before they bounce, and ias15 ends steps at contacts"
-            )
-            return Refusal(reason, "collisions.rule", "write 'merge'")
+            reason = "this scheme lets bodies pass through each other before they bounce"
+            return Refusal(reason, "collisions.rule", "ias15, whose steps end at contacts, or write 'merge'")
         if engine.can.device == "gpu":
             if problem.of_scheme.fields:
                 return Refusal("on a GPU this scheme knows no external fields", "engine", "choose engine cpu")
