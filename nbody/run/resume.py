@@ -109,8 +109,10 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         # Files of nbody 0.1 do not contain the time.
         time = float(facts["time"] if "time" in facts else particles.time + step * (stored.integrator.dt or 0.0))
         with one_line(path):
-            latest = (step, time) if "origin" in facts else max((step, time), (int(run.step[-1]), float(run.time[-1])))
-        _check_end(scenario, *latest, sign)
+            # (If nothing new was asked, frames after the planned end are those of further calls, before their checkpoint.)
+            asked = "origin" not in facts and (changes["steps"], changes["end"]) != (None, None)
+            latest = (int(run.step[-1]), float(run.time[-1])) if asked else (step, time)
+        _check_end(scenario, *max((step, time), latest), sign)
         planned = plan(scenario, particles, measure=False)
         moment = Moment(step, time, float(facts.get("origin", math.nan)), bool(facts.get("within")))
         longer = not planned.schedule.ended(moment)
@@ -134,7 +136,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
 
 
 def _check_end(scenario: Scenario, step: int, time: float, sign: int) -> None:
-    """Refuse an end before the last frame, before the schedule asks whether it is a whole number of steps."""
+    """Refuse an end before what the run has made, before the schedule asks whether it is a whole number of steps."""
     last, end = scenario.integrator.steps, scenario.integrator.end
     option, given, made = ("--end", end, time) if last is None else ("--steps", last, float(step))
     sign = sign if last is None else 1
