@@ -4,8 +4,7 @@ import math
 from io import BytesIO
 from typing import Any
 
-INK, GRID = "#1f2933", "#c5ccd3"
-GREY = "#68737f"
+INK, GRID, GREY = "#1f2933", "#c5ccd3", "#68737f"
 BLUE, ORANGE, GREEN, VIOLET, RED = "#0072b2", "#e08a00", "#009e73", "#c0578f", "#d55e00"
 SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#56b4e9", INK, "#8c6d46")
 """Colours of things of one kind, in order: distinguishable for colour-blind readers (after Okabe & Ito 2008), and dark
@@ -62,12 +61,10 @@ def tidy_log(axis: Any) -> None:
 
 
 def ramp(count: int) -> list[Any]:
-    """``count`` colours in an order (times, fractions of the mass), from dark to light: viridis without the end that is near
-    to the background."""
-    from matplotlib import colormaps, rcParams
-    from matplotlib.colors import to_rgb
+    """``count`` colours in an order (times, fractions of the mass): viridis without the end that is near the background."""
+    from matplotlib import colormaps, colors, rcParams
 
-    first = 0.25 if sum(to_rgb(rcParams["axes.facecolor"])) < 1.5 else 0.0
+    first = 0.25 if sum(colors.to_rgb(rcParams["axes.facecolor"])) < 1.5 else 0.0
     return [colormaps["viridis"](first + 0.75 * k / max(count - 1, 1)) for k in range(count)]
 
 

@@ -102,7 +102,16 @@ class Particles:
             if not -self.count <= chosen < self.count:
                 raise IndexError(f"there is no body {chosen}; particles[…] counts from 0 to {self.count - 1}")
             return BodyRow(self, int(chosen) % self.count)
-        return self.rows(np.arange(self.count)[chosen])
+        rows = np.arange(self.count)[chosen]
+        if rows.ndim != 1:
+            raise InputError(f"particles[…] takes a row, a name, a slice, several rows or a mask; got {shown(chosen)}")
+        return self.rows(rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """One object to NumPy, not a sequence of bodies."""
+        itself = np.empty((), object)
+        itself[()] = self
+        return itself
 
     if not TYPE_CHECKING:
 
@@ -229,6 +238,9 @@ class BodyRow:
 
     def __init__(self, particles: Particles, row: int) -> None:
         vars(self).update(_particles=particles, _row=row)
+
+    def __reduce__(self) -> tuple[type, tuple[Particles, int]]:
+        return BodyRow, (self._particles, self._row)
 
     def __getattr__(self, name: str) -> Any:
         if name == "name":

@@ -180,6 +180,9 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert found["done"] == found["systems"] == 6 and found["axes"]["x"]["path"] == "initial.bodies.2.a"
     assert main(["plot", "map.h5", "survival", "-o", "map.png"]) == 0
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        main(["plot", "map.h5", "--frame", "3"]) == 2 and "--frame belong to plots of runs" in capsys.readouterr().err
+    )
     assert main(["new", "map.h5", "--point", "1.3,0.1", "one.yaml"]) == 0
     assert Scenario.load("one.yaml").resolved()["initial"]["bodies"][2]["e"] == 0.1
     assert (

@@ -1,7 +1,6 @@
 """The scenarios that come with nbody are found by name from any folder, in a checkout and in a wheel."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, program
 
 from nbody.cli import main
 from nbody.errors import InputError
@@ -160,15 +159,11 @@ def test_a_wheel_holds_the_scenarios_and_runs_them(tmp_path):
     assert {f"nbody/scenarios/{path.name}" for path in (ROOT / "scenarios").glob("*.ipynb")} <= set(held)
     assert any(name.endswith("LICENSE") for name in held)
     assert not any(name.startswith(("scenarios/", "tests/")) for name in held)
-    code = "import sys; sys.path.insert(0, 'site'); from nbody.cli import main; import nbody; print(nbody.__file__); "
-    code += f"sys.exit(main(['run', 'scenarios/disk.yaml', *{SMALL!r}]))"
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    site = {"PYTHONPATH": str(tmp_path / "site")}
+    done = program("questions", "packaged", "run", "scenarios/disk.yaml", *SMALL, cwd=tmp_path, env=site)
     assert done.returncode == 0, done.stderr
     assert "site/nbody" in done.stdout
     pytest.importorskip("furo")
-    code = "import sys; sys.path.insert(0, 'site'); from pathlib import Path; from nbody.manual.__main__ import build; "
-    code += "sys.exit(build(Path('manual'), strict=True))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    done = program("questions", "packaged_manual", cwd=tmp_path, env=site)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "manual" / "_images" / "banks.png").is_file()

@@ -1,5 +1,7 @@
 """What a Python program does with a simulation: keywords, several runs, the present state, callbacks, threads."""
 
+import copy
+import pickle
 import re
 import threading
 from dataclasses import replace
@@ -484,6 +486,11 @@ def test_one_of_the_particles_has_the_names_of_its_numbers_and_counts_when_it_is
         run.particles[0].r = 1.0
     with pytest.raises(IndexError, match=r"no body 2; particles\[…\] counts from 0 to 1"):
         run.particles[2]
+    with pytest.raises(InputError, match=r"particles.* takes a row, a name, a slice"):
+        run.particles[True]
+    again = copy.deepcopy(run.particles[1])
+    assert repr(pickle.loads(pickle.dumps(again))) == repr(run.particles[1])
+    assert np.array([run.particles, run.particles], dtype=object).shape == (2,)
 
 
 @pytest.mark.parametrize(

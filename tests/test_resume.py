@@ -13,6 +13,7 @@ from nbody import Particles, Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
+from nbody.run.plan import plan
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint, state_bytes
@@ -49,6 +50,7 @@ def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
         "integrator": {"scheme": scheme, "dt": 1 / 64, "end": 4.0}, "engine": "cpu", "precision": "float64",
         **({"ensemble": {"systems": systems}} if systems else {}),
     }  # fmt: skip
+    assert plan(Scenario.from_dict(values)).header().state_bytes > 0  # of a scheme that no run has prepared
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     names = 100  # bytes of the arrays' names, which may grow
     assert state_bytes(run.stepper.arrays(), {}) <= run.setup.plan.header().state_bytes + names

@@ -120,7 +120,7 @@ def _recording(path: Path, verify: bool) -> Json:
             "names": names,
             "dimensions": run.dimensions,
             "frames": len(run),
-            "frames_planned": run.planned,
+            "frames_planned": len(run) if run.complete else run.planned,
             "steps": _ends(run.step),
             "time": _ends(run.time),
             **_events(run, names),

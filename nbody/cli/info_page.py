@@ -35,9 +35,7 @@ def _recording(found: Json) -> dict[str, str]:
         "particles": f"{found['particles']} in {found['dimensions']} dimensions",
         "names": shortened(", ".join(f"{id} {name}" for id, name in found["names"].items()), 200),
         "units": _units(found),
-        "frames": f"{frames}"
-        if frames == planned or found["status"] == "complete"
-        else f"{frames}, with room for the {planned} planned",
+        "frames": f"{frames}" if frames == planned else f"{frames}, with room for the {planned} planned",
     }
     if frames:
         (begin, end), (first, last) = found["time"], found["steps"]

@@ -36,7 +36,9 @@ def add_mutual_forces(x, v, m, G, per_c2, work, a):
     n = m.size
     U, A = work[:n], work[n : 4 * n].reshape(3, n)
     potentials(x, m, G, U)
-    A[:] = a
+    for c in range(3):
+        for i in range(n):
+            A[c, i] = a[c, i]
     for i in range(n):
         vi2 = v[0, i] * v[0, i] + v[1, i] * v[1, i] + v[2, i] * v[2, i]
         for j in range(n):

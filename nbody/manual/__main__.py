@@ -27,6 +27,7 @@ SETTINGS = {
     "html_theme": "furo",
     "html_title": f"nbody {version()}",
     "html_copy_source": False,
+    "smartquotes": False,  # "--gpu" stays as it is typed
     "html_show_sphinx": False,
     "myst_heading_anchors": 3,
     "myst_enable_extensions": ["colon_fence"],

@@ -45,12 +45,9 @@ def _command(name: str, command: Any) -> str:
     if examples:
         parts.append(f"```sh\n{inspect.cleandoc(examples)}\n```")
     options = [each for each in command.params if each.name not in ("help", "install_completion", "show_completion")]
-    lines = [f"- {', '.join(f'`{word}`' for word in _words(each))}: {each.help}" for each in options]
+    words = [each.opts if each.param_type_name == "option" else [each.metavar or each.name] for each in options]
+    lines = [f"- {', '.join(f'`{w}`' for w in own)}: {each.help}" for own, each in zip(words, options, strict=True)]
     return "\n\n".join([*parts, "\n".join(lines)])
-
-
-def _words(parameter: Any) -> list[str]:
-    return parameter.opts if parameter.param_type_name == "option" else [parameter.metavar or parameter.name]
 
 
 def _python() -> str:

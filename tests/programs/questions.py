@@ -148,4 +148,21 @@ def notebook(path):
     print(json.dumps(run(Path(path))))
 
 
+def packaged(*arguments):
+    """A command, of the package that is found here."""
+    import nbody
+    from nbody.cli import main
+
+    print(nbody.__file__)
+    sys.exit(main([*arguments]))
+
+
+def packaged_manual():
+    from pathlib import Path
+
+    from nbody.manual.__main__ import build
+
+    sys.exit(build(Path("manual"), strict=True))
+
+
 globals()[sys.argv[1]](*sys.argv[2:])

@@ -15,7 +15,7 @@ from nbody.forces.direct.cpu_few import adding_jerks, adding_pairs, part_of_loop
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.megno import add_growth
+from nbody.integrators.solvers.megno import add_growth_of
 from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.state.host import HostState
 from nbody.state.moves import DRIFTS, KICK, NOTHING, MoveKind, moving, parts_of
@@ -101,7 +101,8 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...], varied
             now = origin + (first + step + 1) * h
             note_step(notes, step, now, x, v)
             if varied:
-                add_growth(tangents[0].transpose(0, 1, 3, 2), 0, abs(h), tangents[3])
+                for q in range(len(tangents[3])):  # (a transpose of four axes takes 3 s to compile)
+                    add_growth_of(tangents[0][q, 0].T, tangents[0][q, 1].T, 0, abs(h), tangents[3][q])
         return evaluations
 
     return compute.kernel("cpu")(make_steps)

@@ -82,10 +82,8 @@ class Hybrid(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if problem.of_scheme.collisions == "bounce":
-            reason = (
-                "this scheme lets bodies pass through each other before they bounce, and ias15 ends steps at contacts"
-            )
-            return Refusal(reason, "collisions.rule", "write 'merge'")
+            reason = "this scheme lets bodies pass through each other before they bounce"
+            return Refusal(reason, "collisions.rule", "ias15, whose steps end at contacts, or write 'merge'")
         if engine.can.device == "gpu":
             if problem.of_scheme.fields:
                 return Refusal("on a GPU this scheme knows no external fields", "engine", "choose engine cpu")
@@ -196,14 +194,18 @@ def _kicking(terms: tuple[Term, ...]) -> Callable:
         stages = 2 if moving or per_c2 > 0.0 else 1
         if per_c2 > 0.0:
             add_pairs(x.T, m, G, 0.0, newton)
-        for stage in range(stages):
-            a[:] = newton
+        for stage in range(stages):  # number by number: array operations take 2 s to compile
+            for c in range(3):
+                for i in range(m.size):
+                    a[c, i] = newton[c, i]
             add_fields(x.T, middle.T, m, time, parameters, a.T)
             if per_c2 > 0.0:
                 add_forces(x, middle, m, G, per_c2, a)
-            a -= newton
-            if stage + 1 < stages:
-                middle += 0.5 * h * a
+            for c in range(3):
+                for i in range(m.size):
+                    a[c, i] -= newton[c, i]
+                    if stage + 1 < stages:
+                        middle[c, i] += 0.5 * h * a[c, i]
         for c in range(3):
             common = 0.0  # the acceleration of the centre of mass
             for i in range(m.size):

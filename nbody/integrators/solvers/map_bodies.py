@@ -1,4 +1,5 @@
 """The bodies of Wisdom and Holman's map on a CPU, as columns of a matrix, whose rows load as vectors (:mod:`.cpu_vectors`).
+Arrays are copied number by number: a slice would compile the text of an error for 3 s.
 
 Body 0 is in the column :data:`STAR`, the planets after it. The lanes of the last vector that are left have no mass, far from
 all planets. So the columns from :data:`STAR` on are (3, N) coordinates.
@@ -99,11 +100,13 @@ def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied, masses):
         rows[X, at] = FAR * (at - STAR)
     vectors = np.zeros((len(tangents), 6, 3, columns))
     if varied:
-        vectors[:, :2, :, STAR:last] = tangents
+        for place in np.ndindex(tangents.shape):
+            vectors[place[0], place[1], place[2], STAR + place[3]] = tangents[place]
     limit = 24.0 * m[0] / hill**3 if hill > 0.0 else np.inf
     met, sums = np.zeros(2, np.int64), masses.copy()
     for i in range(1, n):
-        sums[:, i] += sums[:, i - 1]
+        for k in range(len(sums)):
+            sums[k, i] += sums[k, i - 1]
     return MapBodies(rows, n, democratic, limit, per_c2, met, fields, vectors, varied, masses, sums)
 
 
@@ -112,19 +115,21 @@ def present_of(planets):
     """A copy of the planets, without tangent vectors."""
     rows, bodies, democratic, limit, per_c2, met, fields, vectors, _, masses, sums = planets
     copy = aligned(rows.shape[0], rows.shape[1])
-    copy[:] = rows
+    for k in np.ndindex(rows.shape):
+        copy[k] = rows[k]
     return MapBodies(copy, bodies, democratic, limit, per_c2, met.copy(), fields, vectors, (), masses, sums)
 
 
 @inner
 def keep(planets, X_, V_, tangents):
     """Copy the coordinates and the tangent vectors back to (3, N) arrays."""
-    rows, last = planets.rows, STAR + planets.bodies
+    rows = planets.rows
     for c in range(3):
         for i in range(planets.bodies):
             X_[c, i], V_[c, i] = rows[X + c, STAR + i], rows[V + c, STAR + i]
     if planets.varied:
-        tangents[:] = planets.tangents[:, :2, :, STAR:last]
+        for k in np.ndindex(tangents.shape):
+            tangents[k] = planets.tangents[k[0], k[1], k[2], STAR + k[3]]
 
 
 @part

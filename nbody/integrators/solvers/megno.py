@@ -61,9 +61,15 @@ def begin_growth(tangents, first, numbers):
 def add_growth(tangents, first, h, numbers):
     """Take in a step of length h."""
     for k in range(len(numbers)):
-        scale = grow(size2_of(tangents[k, 0], tangents[k, 1], first), h, numbers[k])
-        if scale != 1.0:
-            for c in range(3):
-                for i in range(tangents.shape[3]):
-                    tangents[k, 0, c, i] *= scale
-                    tangents[k, 1, c, i] *= scale
+        add_growth_of(tangents[k, 0], tangents[k, 1], first, h, numbers[k])
+
+
+@_part
+def add_growth_of(dx, dv, first, h, numbers):
+    """The same for one vector, (3, n) each."""
+    scale = grow(size2_of(dx, dv, first), h, numbers)
+    if scale != 1.0:
+        for c in range(3):
+            for i in range(dx.shape[1]):
+                dx[c, i] *= scale
+                dv[c, i] *= scale

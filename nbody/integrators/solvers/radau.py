@@ -226,18 +226,24 @@ def grow_tangents(step, h):
     for k in range(growth.shape[1]):
         rows = 3 * k + 3
         scale = grow(size2_of(begin[0, rows : rows + 3], begin[1, rows : rows + 3], 0), h, growth[0, k])
-        if scale != 1.0:
-            begin[:, rows : rows + 3] *= scale
-            lost_x[rows : rows + 3] *= scale
-            lost_v[rows : rows + 3] *= scale
-            b[:, (k + 1) * n : (k + 2) * n] *= scale
-            e[:, (k + 1) * n : (k + 2) * n] *= scale
+        if scale != 1.0:  # number by number: slices would compile the text of an error for 2 s
+            for i in range(rows, rows + 3):
+                for j in range(begin.shape[2]):
+                    for each in range(len(begin)):
+                        begin[each, i, j] *= scale
+                    lost_x[i, j] *= scale
+                    lost_v[i, j] *= scale
+            for i in range(len(b)):
+                for j in range((k + 1) * n, (k + 2) * n):
+                    b[i, j] *= scale
+                    e[i, j] *= scale
 
 
 @inner
 def show_growth(x, v, h, growth):
     """Let ``growth[1]`` be the numbers a time h after the beginning of the step, when the rows are x and v."""
-    growth[1] = growth[0]
+    for at in np.ndindex(growth.shape[1:]):
+        growth[1, at[0], at[1]] = growth[0, at[0], at[1]]
     for k in range(growth.shape[1] if h > 0.0 else 0):
         rows = 3 * k + 3
         grow(size2_of(x[rows : rows + 3], v[rows : rows + 3], 0), h, growth[1, k])
