@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+import pytest
+
 from nbody.run.observers import Observer
 
 
@@ -27,3 +29,11 @@ def after_steps(simulation, do, at_most=sys.maxsize):
 def interrupt_at(simulation, step, at_most=sys.maxsize):
     """Send this process SIGINT, as by Ctrl-C, when the simulation has made ``step``."""
     after_steps(simulation, lambda made: simulation.steps_made >= step and os.kill(os.getpid(), signal.SIGINT), at_most)
+
+
+def interrupted(run, *arguments, **values):
+    """The summary of ``run``, a method of a simulation that records its steps, which a signal ends."""
+    with pytest.raises(KeyboardInterrupt, match="interrupted at step"):
+        run(*arguments, **values)
+    assert run.__self__.summary.interrupted
+    return run.__self__.summary

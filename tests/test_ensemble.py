@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from conftest import until
-from stepping import after_steps, interrupt_at
+from stepping import after_steps, interrupt_at, interrupted
 
 import nbody
 from nbody.errors import InputError, RunFailed
@@ -351,7 +351,7 @@ def test_the_systems_of_an_interrupted_run_are_not_done_and_say_what_they_have_r
         interrupt_at(cut, at, at_most=1)
     else:  # before the first step, where kernels are compiled
         cut.stepper.integrator.advance = lambda *given: os.kill(os.getpid(), signal.SIGINT)
-    assert cut.run().interrupted and cut.steps_made == at
+    assert interrupted(cut.run).step == at
     with nbody.Trajectory(tmp_path / "cut.h5") as run:
         going = run.systems["status"] == "unfinished"
         assert (run.systems["status"] != "done").all() and going.sum() >= 6

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import program
 from recordings import plummer_text
-from stepping import interrupt_at
+from stepping import interrupt_at, interrupted
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
@@ -32,7 +32,7 @@ def stopped_by_ctrl_c(run, step):
     """``run``, which gets one SIGINT when it has made ``step``; every step is made by itself."""
     interrupt_at(run, step)
     with patch("nbody.run.recording.frames_per_block", lambda *_: 1):
-        return run.run()
+        return interrupted(run.run)
 
 
 class Killed(BaseException):

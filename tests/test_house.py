@@ -179,7 +179,7 @@ LINES = {
     "manual": 161,
     "linalg": 3095,
     "parallel": 841,
-    "run": 7018,
+    "run": 7042,
     "scenario": 2695,
     "state": 1781,
     "trajectory": 3572,

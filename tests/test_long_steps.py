@@ -12,7 +12,9 @@ import pytest
 from combinations import every_pair
 from conftest import random_bodies, until
 from recordings import plummer_text
+from stepping import interrupted
 
+import nbody
 from nbody import Scenario, Simulation, Trajectory
 from nbody.compute.gpu import waiting
 from nbody.forces import ENGINES
@@ -127,10 +129,10 @@ def test_a_short_step_shows_nothing():
 
 def test_the_first_control_c_is_answered_at_once_and_the_step_finished(slow):
     slow.press(PIECES + 4)  # in the second of the evaluations of step 1
-    summary = slow.simulation.run()
+    summary = interrupted(slow.simulation.run)
     took = time.perf_counter() - SlowEngine.pressed_at
     piece, line = slow.lines[0]
-    assert summary.interrupted and summary.step == 1
+    assert summary.step == 1
     assert line.startswith("stopping after step 1, in about ") and line.endswith("; Ctrl-C again stops now")
     assert piece < PIECES + 7  # not at its end
     left = float(line.split("about ")[1].split(" s")[0])
@@ -159,8 +161,23 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
     lines = []
     text = SLOW.replace("slow", "reference").replace("steps: 20", "steps: 1000000")
     run = Simulation(Scenario.from_text(text, "short.yaml"), tmp_path / "r.h5", notify=lines.append)
-    assert run.run(callback=lambda now: os.kill(os.getpid(), signal.SIGINT), every=100).interrupted
+    interrupted(run.run, callback=lambda now: os.kill(os.getpid(), signal.SIGINT), every=100)
     assert lines == []
+
+
+def test_control_c_ends_a_loop_over_calls_between_two_whole_steps():
+    """It is raised though the call that it ends has made its last step; a call of many steps without a file hears it too."""
+    run = nbody.Simulation(nbody.plummer(8), dt=0.01, softening=0.1)
+    press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt, match="interrupted at step 20"):
+        for end in (0.1, 0.2, 0.3):
+            run.integrate(end, callback=lambda now: now.step < 20 or os.kill(os.getpid(), signal.SIGINT) or True)
+    assert not run.summary.interrupted
+    press.start()
+    with pytest.raises(KeyboardInterrupt, match="interrupted at step"):
+        run.step(10**12)
+    run.step()
+    assert run.steps_made > 21 and run.time == pytest.approx(0.01 * run.steps_made)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from combinations import every_pair
 from conftest import ROOT, child, sample
 from recordings import plummer_text
-from stepping import interrupt_at
+from stepping import interrupt_at, interrupted
 
 from nbody import Particles, Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
@@ -33,7 +33,7 @@ def interrupted_after(path, steps, **options):
     """A run that gets SIGINT after so many steps, as by Ctrl-C."""
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml").override(**options), path)
     interrupt_at(simulation, steps)
-    assert simulation.run().interrupted
+    interrupted(simulation.run)
     return path
 
 
@@ -118,7 +118,7 @@ def test_an_interrupted_run_that_is_resumed_or_repeated_has_the_bits_of_a_whole_
     whole, broken = simulate(tmp_path / "whole.h5", text), tmp_path / "broken.h5"
     simulation = Simulation(Scenario.from_text(text), broken)
     interrupt_at(simulation, steps, at_most=1)
-    assert simulation.run().interrupted
+    interrupted(simulation.run)
     with Trajectory(broken) as run:
         assert not run.complete and run.step[-1] == simulation.steps_made
     said = []

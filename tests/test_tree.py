@@ -7,7 +7,7 @@ potential); ``pytest -m campaign`` repeats what depends on the arithmetic in flo
 import numpy as np
 import pytest
 from pretended_team import run_ranks
-from stepping import interrupt_at
+from stepping import interrupt_at, interrupted
 
 import nbody
 from nbody import Scenario, Simulation, Trajectory
@@ -284,7 +284,7 @@ def test_a_run_that_was_stopped_ends_with_the_bits_of_one_that_was_not(tmp_path)
     Simulation(Scenario.from_text(SCENARIO, "test.yaml"), whole).run()
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), broken)
     interrupt_at(simulation, 6)
-    simulation.run()
+    interrupted(simulation.run)
     resume(broken).run()
     assert first_difference(whole, broken) is None
 

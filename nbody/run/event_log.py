@@ -1,5 +1,7 @@
 """The log of a run's events: what its ``events`` look for, collisions, and changes of its bodies."""
 
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from nbody.particles import body_names
 from nbody.run.observers import Observer
 from nbody.run.setup import Setup
+from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
     from nbody.run.event_watch import EventWatch
 
 
-STEPS_PER_CALL = 10_000
-"""The most steps of :meth:`EventLog.make_steps` between two moments at which Ctrl-C is heard."""
+STEPS_PER_CALL, SECONDS_PER_CALL = 10_000, 0.05
+"""The most steps of :meth:`EventLog.make_steps` between two moments at which Ctrl-C is heard; there are more than one only
+while they take less than these seconds."""
 
 
 class EventLog(Observer):
@@ -82,13 +86,19 @@ class EventLog(Observer):
         stepper = self._stepper
         self.go_on()
         stepper.begin()
-        end = stepper.clock.step + n
-        while stepper.clock.step < end and not self.ended:
-            stepper.advance(min(STEPS_PER_CALL, end - stepper.clock.step))
-            if self._watch is not None:
-                self.look()
-            if self.failure is not None:
-                raise self.failure
+        end, at_once = stepper.clock.step + n, 1
+        with stop_on_signals() if n > 1 else nullcontext(StopRequest()) as stop:  # which takes longer than a step
+            while stepper.clock.step < end and not self.ended and not stop.requested:
+                began = time.perf_counter()
+                stepper.advance(min(at_once, end - stepper.clock.step))
+                if time.perf_counter() - began < SECONDS_PER_CALL:
+                    at_once = min(8 * at_once, STEPS_PER_CALL)
+                if self._watch is not None:
+                    self.look()
+                if self.failure is not None:
+                    raise self.failure
+        if stop.requested:
+            raise KeyboardInterrupt(f"interrupted at step {stepper.clock.step}")
 
     def go_on(self) -> None:
         """Begin a call, which nothing has ended yet."""

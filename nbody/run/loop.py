@@ -127,7 +127,10 @@ class Loop:
         stop: the request of Ctrl-C or of the pace.
         status: the progress and the summary of this call.
         summary: that of a call that was not broken off by an error; None before its end.
+        signalled: True if a signal has asked one of the ranks to stop, at the end of the run too.
     """
+
+    signalled = False
 
     def __init__(
         self,
@@ -160,21 +163,27 @@ class Loop:
                         left = True
                         self.stop.request()
         except KeyboardInterrupt:
-            if (path := recording.path) is not None:
-                how = (
-                    f"; continue with: nbody resume {path}" if recording.can_go_on else ", before the first checkpoint"
-                )
-                self._setup.notify(f"interrupted at step {self._stepper.clock.step}{how}")
+            if recording.path is not None:
+                self._setup.notify(self.where_interrupted())
             raise
         finally:
             self._stepper.state.progress.watch = None
         self._finish()
+
+    def where_interrupted(self) -> str:
+        """The line about a run that a signal has ended: its step, and how to go on from its file."""
+        how, path = "", self._recording.path
+        if path is not None:
+            can_go_on = self._recording.can_go_on
+            how = f"; continue with: nbody resume {path}" if can_go_on else ", before the first checkpoint"
+        return f"interrupted at step {self._stepper.clock.step}{how}"
 
     def _finish(self) -> None:
         """Make the summary, and tell the other ranks and the user how the call has ended."""
         setup, stepper = self._setup, self._stepper
         measured = self._recording.measured
         measured.frames, measured.energies = self._team.broadcast((measured.frames, measured.energies))
+        self.signalled = any(self._team.allgather(bool(self.stop.signal_name)))
         interrupted = self.stop.requested and not self._recording.schedule.ended(stepper.moment)
         self.summary = found = self._team.broadcast(self.status.summary(interrupted))
         if not interrupted and (line := stepper.integrator.report(stepper.motion).message):

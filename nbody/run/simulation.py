@@ -497,7 +497,8 @@ class Simulation:
 
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
         reported by the next :meth:`run`; so a step of a few bodies takes microseconds, and with events some ten more. With
-        an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call.
+        an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call,
+        and so does Ctrl-C, as that of :meth:`run` (a single step is broken off).
         """
         return StepCall(self._make_steps)
 
@@ -546,9 +547,10 @@ class Simulation:
         False, the run ends. Without ``every`` and ``interval`` it is called after each step, and at the end of the call too
         if the last step of an adaptive scheme goes beyond it. For each call the particles are copied to the host.
 
-        SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
-        between two pieces of a force evaluation (see :meth:`~nbody.state.ForceProgress.report`), and keeps the frames
-        already in the file. A third one does not wait for a slow disk.
+        SIGINT (Ctrl-C) or SIGTERM ends the run after the current step, records a frame of it and closes the file; then
+        KeyboardInterrupt is raised, and the simulation can go on from there. A second signal ends the run at once, between
+        two pieces of a force evaluation (see :meth:`~nbody.state.ForceProgress.report`), and keeps the frames already in the
+        file. A third one does not wait for a slow disk.
 
         An energy error above 10 % is a line for ``notify``, and without a ``notify`` a Python warning; with
         ``on_energy_error`` its own limit counts.
@@ -557,6 +559,7 @@ class Simulation:
             InputError: nothing says how far to run; or the file can't be appended to; or ``values`` has a key that belongs
                 to the simulation, as ``events``, or none that there is.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
+            KeyboardInterrupt: a signal has ended the run; :attr:`summary` is that of the steps that were made.
         """
         _refuse("run", values)
         return self._run_to(steps, None, progress, (callback, every, interval))
@@ -599,6 +602,8 @@ class Simulation:
         for event in self.progress_events(steps, progress, until, callback):
             if progress is not None:
                 progress(event.progress)
+        if self._interrupted:
+            raise KeyboardInterrupt(self._interrupted)
         assert self.summary is not None
         if (line := self.summary.warning) and self.scenario.on_energy_error is None:
             self.setup.warn(line)
@@ -636,7 +641,7 @@ class Simulation:
         try:
             yield from loop.progress_events(progress)
         finally:
-            self._running = False
+            self._running, self._interrupted = False, loop.where_interrupted() if loop.signalled else ""
             self.summary = loop.summary or self.summary
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
