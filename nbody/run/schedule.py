@@ -191,8 +191,8 @@ def steps_given(where: str, value: object) -> int:
 
 
 def time_given(where: str, value: object, scenario: Scenario) -> float:
-    """A time, from a Python program: a number, or with the scenario's units a text such as ``10 yr`` or a quantity of Astropy.
-    Raises InputError, which begins with ``where``."""
+    """A time, from a Python program: a number, or with the scenario's units a text such as ``10 yr``, or a quantity of
+    Astropy. Raises InputError, which begins with ``where``."""
     scale = scenario.source.scale
 
     def in_units(value: object) -> float:
