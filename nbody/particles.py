@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -97,6 +97,9 @@ class Particles:
 
     def __len__(self) -> int:
         return self.count
+
+    def __add__(self, others: object) -> NoReturn:
+        raise InputError("particles: + does not join them; add others to a simulation: simulation.add(particles)")
 
     def __getitem__(self, chosen: Any) -> Any:
         if isinstance(chosen, str):

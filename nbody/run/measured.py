@@ -82,7 +82,8 @@ class Measured:
 
     def _check(self, frame: Frame) -> None:
         scenario = self.setup and self.setup.scenario
-        own = next((field.name for field in (scenario and scenario.fields) or () if field.field == "function"), "")
+        fields = (scenario and scenario.fields) or ()
+        own = next((str(getattr(field, "name", "")) for field in fields if field.field == "function"), "")
         check_finite(frame, scenario.gravity if scenario else None, own)
 
     def check_energy(self, step: int) -> None:
