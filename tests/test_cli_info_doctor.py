@@ -123,7 +123,6 @@ def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(
     assert not {"numpy", "numba", "driver", "status", "engine", "precision", "seed", "wall_s"} & set(facts)
     assert "engine: reference" in scenario and head.count("numba ") == 1
     monkeypatch.setattr(Trajectory, "__len__", lambda run: 2)  # of a run that was stopped
-    monkeypatch.setattr(Trajectory, "status", "interrupted", raising=False)
     monkeypatch.setattr(Trajectory, "status", "stopped")
     assert main(["info", str(recording)]) == 0
     assert "2, with room for the 4 planned\n" in capsys.readouterr().out
