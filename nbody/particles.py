@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,7 +17,10 @@ MOST_SPECIES = 1000
 
 
 def _array(name: str, values: Any, dtype: type) -> Array:
-    """A contiguous array of numbers. Raises InputError for texts, for complex numbers, and for fractions in an int64."""
+    """A contiguous array of numbers. Raises InputError for texts, for complex numbers, for fractions in an int64, and for
+    numbers with a unit (of Astropy or AMUSE), which NumPy would drop."""
+    if unit := str(getattr(values, "unit", None) or ""):
+        raise InputError(f"particles: {name}: has the unit '{unit}'; give plain numbers in the units of the run")
     try:
         given = np.asarray(values)
         if given.dtype.kind in "cSU":
@@ -94,6 +97,9 @@ class Particles:
 
     def __len__(self) -> int:
         return self.count
+
+    def __add__(self, others: object) -> NoReturn:
+        raise InputError("particles: + does not join them; add others to a simulation: simulation.add(particles)")
 
     def __getitem__(self, chosen: Any) -> Any:
         if isinstance(chosen, str):

@@ -174,7 +174,7 @@ TEXTS = {
     "a colon too many": (b"name: a: b\n", "bad.yaml:1: not valid YAML: a ':' inside a value"),
     "Latin-1": (GOOD.encode() + b"# G\xf6ttingen\n", "bad.yaml:11: byte"),
     "UTF-16": (GOOD.encode("utf-16"), "bad.yaml:1: byte 0 is not UTF-8"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "bad.yaml: this is no text; name a scenario"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "bad.yaml: is not a scenario (.yaml); bodies in a file"),
     "a NUL": (b"name: a\nengine: \x00\n", "bad.yaml:2: character 0x0 is not text"),
     "a Python object": (b"name: !!python/object/apply:os.system ['true']\n", "bad.yaml:1: name: tags"),
     "an anchor": (b"name: &a b\nengine: *a\n", "bad.yaml:1: name: anchors and aliases"),

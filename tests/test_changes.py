@@ -803,6 +803,8 @@ def test_a_callback_without_every_is_called_at_the_end_of_each_call_too():
         run.integrate(until, callback=lose)
         assert last[0] == until and abs(run.particles.mass[0] - np.exp(-0.01 * until)) < 1e-14  # √n roundings
     assert run.particles == run.copy().particles != run.at(3.1) and len(run.particles) == 2
+    with pytest.raises(InputError, match=r"\+ does not join them; .*simulation.add\(particles\)"):
+        run.particles + run.particles
     with pytest.raises(AttributeError, match=r"it is simulation\.time"):
         run.t  # noqa: B018
     with pytest.raises(InputError, match=r"simulation\.time can.t be set"):

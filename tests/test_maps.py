@@ -174,6 +174,9 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(command) == 0
     assert "ends          5 done, 1 close encounter" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0 and main(["resume", "map.h5", "--json", "--quiet"]) == 0
+    assert main(["resume", "map.h5", "--end", "5000"]) == 2 and main(["info", "map.h5"]) == 0
+    told = capsys.readouterr()
+    assert "--end: a map is completed as planned" in told.err and "wisdom_holman, to t = " in told.out
     assert main(["info", "map.h5", "--json"]) == 0
     *_, last = capsys.readouterr().out.strip().splitlines()
     found = json.loads(last)

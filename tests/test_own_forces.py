@@ -11,7 +11,7 @@ from numba import njit
 import nbody
 from nbody.cli import main
 from nbody.cli.summary import summary_text
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.given import given_fields
 from nbody.integrators import INTEGRATORS
@@ -215,6 +215,7 @@ def test_values_that_a_function_refers_to_are_those_at_the_time_of_the_run():
 WRONG = [
     (lambda: nbody.force(3), "force: needs a function, as in"),
     (lambda: nbody.force(lambda x, v: (-x, -v, 0.0)), "'v' has no value; a body gives x, y, z, vx"),
+    (lambda: nbody.force(lambda position: (0.0, 0.0)), "; for 'position' write x, y, z, as in"),
     (lambda: nbody.force(lambda x, k: (-x, -k, 0.0), k=1, kk=2), "has no argument 'kk' (did you mean 'k'?)"),
     (lambda: nbody.force(lambda x, k: (-x, -k, 0.0), k="big"), "k: must be a number, got 'big'"),
     (lambda: nbody.force(lambda *x: x), "write its arguments one by one"),
@@ -407,3 +408,8 @@ def test_a_function_compiles_for_a_gpu():
     terms = tuple(nbody.force(each).term for each in (ball, satellite, along_a_table))
     code, _ = for_h200(build(terms), (rows, rows, *moves, *[types.int32] * 3, rows))
     assert "sqrt.rn.f64" in code
+
+
+def test_an_own_force_may_be_the_cause_of_what_is_not_finite():
+    with pytest.raises(RunFailed, match=r"finite number; likely the force 'lambda' \(does it divide by 0"):
+        run(nbody.force(lambda x: (x / 0.0, 0.0, 0.0)))

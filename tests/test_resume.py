@@ -225,7 +225,10 @@ def test_frames_after_the_last_checkpoint_are_made_again_with_a_message(tmp_path
         checkpoint = Recording.checkpoint
         patch.setattr(Recording, "checkpoint", lambda self: self._stepper.clock.step or checkpoint(self))
         killed = simulate(tmp_path / "killed.h5")
-    lines = []
+    lines, before = [], killed.read_bytes()
+    with pytest.raises(InputError, match="--steps: the run has made 40 steps already"):
+        resume(killed, steps=10)
+    assert killed.read_bytes() == before
     resume(killed, notify=lines.append).run()
     assert lines == ["going on from step 0, the last checkpoint: the 6 frames after it are made again"]
     assert first_difference(whole, killed) is None

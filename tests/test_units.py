@@ -4,6 +4,7 @@ import builtins
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,6 +95,30 @@ def test_options_of_the_command_line_take_units():
     assert changed.integrator.end == pytest.approx(20 * changed.integrator.dt, rel=1e-15)
     with pytest.raises(InputError, match=r"^--dt: '1 kg' is not a time; write one"):
         scenario().override(dt=quantity("1 kg"))
+    with pytest.raises(InputError, match=r"^--dt: '1 myr': 'myr' is a thousandth of a year; write Myr"):
+        scenario().override(dt=quantity("1 myr"))
+
+
+def test_quantities_of_astropy_and_amuse_are_quantities_and_never_lose_their_unit():
+    from astropy import units as u
+
+    units = {"length": u.pc, "mass": u.Msun, "velocity": u.km / u.s}
+    made = nbody.plummer(8, mass=300 * u.Msun, units=units)
+    assert (
+        made == nbody.plummer(8, mass=SimpleNamespace(number=300, unit="Msun"), units=units) and made.mass.sum() == 300
+    )
+    simulation = nbody.Simulation(made, dt=0.01 * u.Myr, units=units, engine="reference", precision="float64")
+    assert simulation.scenario.integrator.dt == scenario().override(dt="0.01 Myr").integrator.dt
+    assert simulation.integrate(until=0.01 * u.Myr).steps == 1
+    simulation.add(m=1 * u.Msun, a=1 * u.pc)
+    for call in (
+        lambda: nbody.Particles([1] * u.Msun, [[0, 0]], [[0, 0]]),
+        lambda: simulation.change(0, mass=1 * u.kg),
+    ):
+        with pytest.raises(InputError, match=r"has the unit 'solMass'; give plain|got <Quantity 1. kg>"):
+            call()
+    with pytest.raises(InputError, match=r"^plummer: mass: '300.0 solMass' has a unit, and the scenario has no units"):
+        nbody.plummer(8, mass=300 * u.Msun)
 
 
 def test_the_file_says_its_units_and_needs_no_library_to_be_read(tmp_path, monkeypatch):

@@ -122,6 +122,9 @@ def page(found: Json) -> dict[str, str]:
     for name, axis in found["axes"].items():
         ends = f"{axis['from']:g} to {axis['to']:g} {axis['unit']}".rstrip()
         lines[name] = f"{axis['path'].removeprefix('initial.')}, {ends}, {axis['count']} values"
+    scenario, chosen = found["scenario"], found["scenario"]["integrator"]
+    until = "to t = {:g}".format(chosen["end"]) if chosen.get("end") is not None else f"{chosen.get('steps')} steps"
+    lines |= {"scenario": str(scenario.get("name") or ""), "integrator": f"{chosen['scheme']}, {until}"}
     lines["ends"] = ", ".join(f"{count} {name}" for name, count in found["ends"].items() if count)
     for name, numbers in found["quantities"].items():
         lines[name] = "{:.4g} to {:.4g}, median {:.4g}".format(*(numbers[k] for k in (0, 2, 1))) if numbers else ""

@@ -32,6 +32,16 @@ from nbody.scenario.values import Finite, Text
 NAMES = tuple(name for name in ARGUMENTS.split(", ") if name not in "Mp")
 """What a function may ask for by the name of an argument."""
 
+COMPONENTS = {
+    "position": "x, y, z",
+    "pos": "x, y, z",
+    "velocity": "vx, vy, vz",
+    "vel": "vx, vy, vz",
+    "mass": "m",
+    "time": "t",
+}
+"""What others call these."""
+
 HOW = "nbody.Simulation(…, fields=[nbody.force(function)])"
 
 _known: dict[str, "Force"] = {}
@@ -234,10 +244,10 @@ def _arguments(name: str, function: Callable[..., Any], values: dict[str, Any]) 
         if key in NAMES:
             continue
         if key not in values and argument.default is argument.empty:
-            raise InputError(
-                f"force '{name}': argument '{key}' has no value; a body gives {', '.join(NAMES)}, and parameters follow the "
-                f"function: nbody.force({name}, {key}=1.0)"
-            )
+            fix = f"parameters follow the function: nbody.force({'f' if name == 'lambda' else name}, {key}=1.0)"
+            if names := COMPONENTS.get(key):
+                fix = f"for '{key}' write {names}, as in lambda x, y, z: (-x, -y, -z)"
+            raise InputError(f"force '{name}': argument '{key}' has no value; a body gives {', '.join(NAMES)}; {fix}")
         values.setdefault(key, argument.default)
     return tuple(found)
 

@@ -15,6 +15,7 @@ from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
 from nbody.particles import MOST_SPECIES, Particles, rows_of
 from nbody.scenario import Scenario
+from nbody.scenario.overrides import plain_python
 from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import validated
@@ -145,6 +146,7 @@ def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dic
 
     if not now.count:
         raise InputError("add: the first body has no orbit; give it a mass, as in add(m=1.0)")
+    values = plain_python(values)
     keys = {name: value for name, value in values.items() if name in ELEMENTS}
     units, scale = scenario.units, None
     if units and any(isinstance(value, str) for value in values.values()):
@@ -206,7 +208,8 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     shape, after = now[chosen].shape, now.copy()
     try:
         given = np.asarray(value, np.float64)
-        if given.shape not in ((), shape[1:], shape):  # NumPy would take a number per body for all its coordinates
+        # NumPy would take a number per body for all its coordinates, and drop a unit.
+        if given.shape not in ((), shape[1:], shape) or getattr(value, "unit", None) is not None:
             raise ValueError
         after[chosen] = given
     except (TypeError, ValueError):

@@ -90,9 +90,9 @@ def _same_place(pair: tuple[int, int]) -> str:
     )
 
 
-def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
+def check_finite(frame: Frame, gravity: Gravity | None = None, own: str = "") -> None:
     """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particles and the likely
-    cause."""
+    cause; ``own``: the name of a user's force, which may be it."""
     if all(map(math.isfinite, frame.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
     step, rows = frame.step, np.arange(len(frame.position))
@@ -115,4 +115,6 @@ def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
         cause = (
             "a close encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer)"
         )
+    if own:
+        cause = f"the force '{own}' (does it divide by 0 somewhere?), or {cause}"
     raise RunFailed(f"step {step}: {what} is no longer a finite number; likely {cause}")

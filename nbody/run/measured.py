@@ -71,7 +71,7 @@ class Measured:
     def add(self, frame: Frame) -> None:
         """Measure a frame that has arrived, which gets its ``observables``. Raises RunFailed: a number in it is not
         finite."""
-        check_finite(frame, self.setup.scenario.gravity if self.setup else None)
+        self._check(frame)
         more = {**frame.observables, **self.observables(frame)}
         self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
         excluded = booked(self.observed)  # from the energy error
@@ -79,6 +79,12 @@ class Measured:
             self.observed.pop(name, None)
         frame.observables = values = conserved_quantities(frame.sums) | more
         self.energies = self.energies.after(float(values["total_energy"]) - excluded)
+
+    def _check(self, frame: Frame) -> None:
+        scenario = self.setup and self.setup.scenario
+        fields = (scenario and scenario.fields) or ()
+        own = next((str(getattr(field, "name", "")) for field in fields if field.field == "function"), "")
+        check_finite(frame, scenario.gravity if scenario else None, own)
 
     def check_energy(self, step: int) -> None:
         """Warn once, or raise RunFailed, if the energy error of the latest frame, of a ``step``, exceeds its limit."""
@@ -96,7 +102,7 @@ class Measured:
 
     def with_unrecorded(self, frame: Frame) -> Energies:
         """The energies, and that of a frame that is not recorded. Raises RunFailed: a number in it is not finite."""
-        check_finite(frame.wait(), self.setup.scenario.gravity if self.setup else None)
+        self._check(frame.wait())
         energy = float(frame.sums[0]) + float(frame.sums[1]) - booked(frame.observables)
         frame.release()
         return self.energies.after(energy)

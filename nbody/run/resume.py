@@ -58,7 +58,7 @@ def resume(
             order; ``fields``, the forces of the run (:func:`nbody.force`), whose source is in the file and never executed.
 
     Raises:
-        InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
+        InputError: not a recording, no checkpoint in it, or an end before its last frame.
         DeviceError: its engine needs a GPU, and there is none.
     """
     for name in given.keys() - GIVEN:
@@ -108,7 +108,11 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         sign = -1 if directed(stored, particles.time, lambda line: None)[1] else 1
         # Files of nbody 0.1 do not contain the time.
         time = float(facts["time"] if "time" in facts else particles.time + step * (stored.integrator.dt or 0.0))
-        _check_end(scenario, step, time, sign)
+        with one_line(path):
+            # (If nothing new was asked, frames after the planned end are those of further calls, before their checkpoint.)
+            asked = "origin" not in facts and (changes["steps"], changes["end"]) != (None, None)
+            latest = (int(run.step[-1]), float(run.time[-1])) if asked else (step, time)
+        _check_end(scenario, *max((step, time), latest), sign)
         planned = plan(scenario, particles, measure=False)
         moment = Moment(step, time, float(facts.get("origin", math.nan)), bool(facts.get("within")))
         longer = not planned.schedule.ended(moment)
@@ -132,7 +136,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
 
 
 def _check_end(scenario: Scenario, step: int, time: float, sign: int) -> None:
-    """Refuse an end before the checkpoint, before the schedule asks whether it is a whole number of steps."""
+    """Refuse an end before what the run has made, before the schedule asks whether it is a whole number of steps."""
     last, end = scenario.integrator.steps, scenario.integrator.end
     option, given, made = ("--end", end, time) if last is None else ("--steps", last, float(step))
     sign = sign if last is None else 1

@@ -9,6 +9,7 @@ from nbody.errors import InputError
 from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
+from nbody.scenario.overrides import plain_python
 from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import Moment
 from nbody.whole_file import Notify
@@ -190,8 +191,8 @@ def steps_given(where: str, value: object) -> int:
 
 
 def time_given(where: str, value: object, scenario: Scenario) -> float:
-    """A time, from a Python program: a number, or with the scenario's units a text such as ``10 yr``. Raises InputError,
-    which begins with ``where``."""
+    """A time, from a Python program: a number, or with the scenario's units a text such as ``10 yr``, or a quantity of
+    Astropy. Raises InputError, which begins with ``where``."""
     scale = scenario.source.scale
 
     def in_units(value: object) -> float:
@@ -199,7 +200,7 @@ def time_given(where: str, value: object, scenario: Scenario) -> float:
             return scale.number(value, DIMENSIONS["time"])
         return number(value)
 
-    found = converted(where, in_units, value)
+    found = converted(where, in_units, plain_python(value))
     if not math.isfinite(found):
         raise InputError(f"{where}must be a finite number, got {found}")
     return found

@@ -381,9 +381,10 @@ class Simulation:
         return rows["id_1"].copy()
 
     def remove(self, ids: Any) -> None:
-        """Remove the bodies with these ids or names, one or several, between two steps. Without a recording these may be
-        all: the simulation is then empty, and begins anew with those that are added next. Raises InputError: there is no
-        such body, or none with a mass is left to record."""
+        """Remove the bodies with these ids or names, one or several, between two steps. An id is not a position: that of
+        ``particles[k]`` is ``particles.id[k]``. Without a recording these may be all: the simulation is then empty, and
+        begins anew with those that are added next. Raises InputError: there is no such body, or none with a mass is left to
+        record."""
         if (waiting := self._waiting) is not None and waiting.bodies.count:
             waiting.remove(ids)
             return

@@ -46,7 +46,7 @@ def overridden(
             continue
         if keys[0] == "initial" and origin:
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-        given.append((keys, f"--{option.replace('_', '-')}", value))
+        given.append((keys, f"--{option.replace('_', '-')}", plain_python(value)))
     read = [read_assignment(each, by) for each in assignments]
     given = sorted(given, key=_depth) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
@@ -121,14 +121,24 @@ def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, gi
 
 
 def plain_python(value: object) -> Any:
-    """Convert NumPy scalars and arrays, and groups of keys, inside ``value`` to Python's types."""
+    """Convert NumPy scalars and arrays, groups of keys, and quantities and units of Astropy or AMUSE (``300 * u.Msun``
+    becomes ``300.0 solMass``) inside ``value`` to Python's types."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
+    if (unit := getattr(value, "unit", None)) is not None:
+        plain, symbol = plain_python(getattr(value, "value", getattr(value, "number", value))), str(unit)
+        return _with_unit(plain, symbol) if symbol else plain
+    if hasattr(value, "decompose") and hasattr(value, "physical_type"):
+        return str(value)
     if isinstance(value, Mapping):
         return {key: plain_python(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain_python(each) for each in value]
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _with_unit(value: Any, symbol: str) -> Any:
+    return [_with_unit(each, symbol) for each in value] if isinstance(value, list) else f"{value!r} {symbol}"
 
 
 def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator[Assignment]:

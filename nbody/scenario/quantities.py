@@ -21,6 +21,9 @@ _QUANTITY = re.compile(rf"({_NUMBER})(?: +((?:[^\W\d_]|\(|1?/).*)|([^\W\d_]+))")
 _NO_UNIT = re.compile(r"[0-9]{3}|[^\w .*/()^+-]")
 """What no unit contains. (Powers of three digits may take long to compute.)"""
 
+_MILLIYEAR = re.compile(r"(?<![^\W\d_])(myr|ma|milliyear)(?![^\W\d_])")
+"""Nobody means a thousandth of a year."""
+
 LONGEST = 60
 """The most characters of a quantity."""
 
@@ -205,6 +208,10 @@ def _split(text: str) -> tuple[float, str]:
 def _si(text: str, dimension: Dimension, quantity: str, example: str) -> float:
     """The size in SI of a unit. Raises ValueError unless it has this dimension."""
     units = _astropy("astropy.units")
+    if len(text) <= LONGEST and (milli := _MILLIYEAR.search(text)):
+        raise ValueError(
+            f"'{quantity}': '{milli[1]}' is a thousandth of a year; write Myr for a million years, or d for days"
+        )
     try:
         if len(text) > LONGEST or _NO_UNIT.search(text):
             raise ValueError

@@ -31,6 +31,8 @@ DEEPEST = 8
 MOST = 10_000
 """The maximum number of values, which limits PyYAML's time (13 s for a list of 450 000)."""
 
+NO_SCENARIO = "is not a scenario (.yaml); bodies in a file are a scenario's 'initial: {file: …}'"
+
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
@@ -44,14 +46,14 @@ def read_file(path: Path) -> ScenarioText:
     with open_regular(path, known=[f"scenarios/{each}.yaml" for each in packaged.names()]) as file:
         data = file.read(LARGEST + 1)
     if data.startswith(b"\x89HDF"):
-        raise InputError(f"{name}: this is a recording, not a scenario; name a .yaml, or use 'nbody resume'")
+        raise InputError(f"{name}: {NO_SCENARIO}; a recording goes on with 'nbody resume'")
     if len(data) > LARGEST:
         raise InputError(f"{name}: is larger than 1 MB; a scenario is a short text")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if b"\0" in data and not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise InputError(f"{name}: this is no text; name a scenario (.yaml), or a recording (.h5)") from None
+            raise InputError(f"{name}: {NO_SCENARIO}") from None
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 text") from None
     return read_text(text, name, path.parent)
