@@ -138,7 +138,8 @@ class Simulation:
             from nbody.run.empty import Collected
 
             self._collected = Collected(
-                {**values, "output": output, "overwrite": overwrite, "notify": notify, "on_collision": on_collision}, make
+                {**values, "output": output, "overwrite": overwrite, "notify": notify, "on_collision": on_collision},
+                make,
             )
 
     def __getattr__(self, name: str) -> Any:
