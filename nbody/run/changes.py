@@ -220,6 +220,7 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
 
 
 def altered(after: Particles, chosen: Array) -> Array:
+    """Rows of the change of some bodies, by their row numbers, to what they are in ``after``."""
     return event_rows(CHANGE, after.rows(chosen))
 
 
