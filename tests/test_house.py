@@ -179,7 +179,7 @@ LINES = {
     "manual": 161,
     "linalg": 3095,
     "parallel": 841,
-    "run": 7092,
+    "run": 7093,
     "scenario": 2714,
     "state": 1781,
     "trajectory": 3572,
