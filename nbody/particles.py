@@ -260,7 +260,12 @@ class BodyRow:
             raise InputError(
                 f"particles: {name}: can't be set: these particles are of an earlier moment, or it never can"
             )
-        array[at] = value
+        try:
+            array[at] = value
+        except (TypeError, ValueError):
+            shape = array[at].shape
+            what = f"{shape[0]} numbers" if shape else "a number"
+            raise InputError(f"particles: {name}: must be {what}, got {shown(value)}") from None
 
     def _place(self, name: str) -> tuple[Array, tuple[int, ...]]:
         """The array and the index of an attribute."""

@@ -685,6 +685,26 @@ def test_a_simulation_without_bodies_has_copies_and_no_state():
     assert (run.time, run.particles.count) == (2.0, 0)
 
 
+def test_bodies_are_looked_at_and_changed_before_there_is_a_time_step():
+    run = Simulation(overwrite=True)
+    run.add(m=1)
+    run.add(m=1e-3, a=1.0, e=0.1)
+    other = pickle.loads(pickle.dumps(run.copy()))
+    other.change(0, mass=2.0)
+    other.particles[1].m *= 2
+    other.remove(0)
+    assert (len(other.particles), other.particles[0].m, *other.add(m=1.0, x=1)) == (1, 2e-3, 2)
+    assert len(run.particles) == 2 and run.orbits().e == pytest.approx(0.1) and run.time == run.steps_made == 0
+    for move in (run.step, run.run, lambda: run.integrate(1.0)):
+        with pytest.raises(InputError, match=r"dt: is missing; .*Simulation\(dt="):
+            move()
+    run.dt = 1 / 64
+    run.integrate(1.0)
+    assert run.steps_made == 64
+    with pytest.raises(InputError, match="give it at the beginning"):
+        run.dt = 0.1
+
+
 def test_all_bodies_may_be_removed_and_others_added(tmp_path):
     """Ids and time go on; the bits are those of a run that begins with the new bodies."""
     run = simulation(particles=planets(bodies=[{"m": 1, "name": "a"}, {"m": 1e-3, "a": 1, "name": "b"}]))

@@ -235,3 +235,13 @@ def test_an_orbit_on_a_line_has_the_size_of_its_energy(direction, speed, aside):
 def test_a_body_at_the_place_of_its_focus_has_no_orbit():
     with pytest.raises(InputError, match="body 1 is at the place of its focus"):
         orbits(nbody.Particles([1, 1.0], np.zeros((2, 3)), [[0, 0, 0], [1, 0, 0]]))
+
+
+def test_elements_of_one_body_and_by_name():
+    found = nbody.orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1}, {"m": 1e-3, "a": 2, "e": 0.1}]))
+    assert found[1].e == found["e"][1] == found[[1]].e[0] and len(found[:1]) == 1 and f"{found[1].a:.3f}" == "2.000"
+    assert [*repr(found).split()[:3], len(repr(found).splitlines())] == ["id", "a", "e", 3]
+    with pytest.raises(KeyError, match="did you mean 'a'"):
+        found["A"]
+    with pytest.raises(IndexError):
+        found[2]

@@ -480,6 +480,9 @@ def test_one_of_the_particles_has_the_names_of_its_numbers_and_counts_when_it_is
     planet.m, planet.vz = 2e-3, 0.1
     run.step()
     assert run.particles[1].m == 2e-3 and abs(run.particles[1].vz - 0.1) < 1e-3
+    for name, value, line in (("position", [1, 2], "must be 3 numbers"), ("x", [1, 2], "must be a number")):
+        with pytest.raises(InputError, match=f"particles: {name}: {line}, got a list"):
+            setattr(run.particles[1], name, value)
     with pytest.raises(InputError, match="can't be set: these particles are of an earlier moment"):
         planet.x = 3.0
     with pytest.raises(AttributeError, match="this body has no 'r'"):

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import InputError, counted, did_you_mean
 from nbody.particles import Named, Particles, body_names, rows_of
 
 Array = np.ndarray
@@ -28,6 +29,9 @@ LABELS = {
     "l": ("mean longitude λ", "°"),
 }
 """What the axis of an element says, and its unit."""
+
+MOST_SHOWN = 20
+"""Bodies in the table that ``repr`` makes of their elements."""
 
 _CIRCLE = 8 * np.finfo(float).eps
 """An eccentricity below this is rounding: the orbit has no pericentre, and the anomaly is counted from the node."""
@@ -80,6 +84,26 @@ class Elements:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    def __getitem__(self, chosen: Any) -> Any:
+        """An element by its name, or the elements of one body, or of some, by their places: ``orbits["a"]``, ``orbits[0]``,
+        ``orbits[:2]``."""
+        if isinstance(chosen, str):
+            if chosen[:1] != "_" and hasattr(self, chosen):
+                return getattr(self, chosen)
+            known = ", ".join(LABELS)
+            raise KeyError(f"orbits have no element {chosen!r}{did_you_mean(chosen, dir(self))}; some are {known}")
+        columns = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "time"}
+        return Elements(**{name: each[..., chosen][()] for name, each in columns.items()}, time=self.time)
+
+    def __repr__(self) -> str:
+        names = ("a", "e", "inc", "Omega", "omega", "f")
+        if np.ndim(self.a) > 1:
+            return f"<Elements of {counted(len(self), 'body', 'bodies')} at {counted(len(self.a), 'time')}>"
+        rows = list(zip(*(np.ravel(self[each]).tolist() for each in ("id", *names)), strict=True))
+        shown = [f"{row[0]:<8}" + "".join(f"{each:>12.6g}" for each in row[1:]) for row in rows[:MOST_SHOWN]]
+        more = [f"… {counted(len(rows) - MOST_SHOWN, 'other')}"] if len(rows) > MOST_SHOWN else []
+        return "\n".join(["id      " + "".join(f"{each:>12}" for each in names), *shown, *more])
 
     @cached_property
     def n(self) -> Array:

@@ -60,7 +60,9 @@ class Integrator(ABC):
     def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
         self._options = options or self.Options()
         if dt is None and not self.facts.adaptive:
-            raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
+            raise InputError(
+                "is missing; this scheme makes steps of one length, as in 'dt: 0.001', or Simulation(dt=0.001)"
+            )
         self.dt: float = math.inf if dt is None else dt
         self._tangents = tangents or Tangents()
         if tangents:

@@ -187,9 +187,9 @@ def removed(ids: Any, now: Particles) -> Array:
     return event_rows(REMOVE, now.rows(gone))
 
 
-def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
-    """Rows of the bodies with these ids, of all if None, and new ``values``: one for each body, or one for all. Raises
-    InputError."""
+def changed(ids: Any, values: dict[str, Any], now: Particles) -> tuple[Particles, Array]:
+    """All bodies after a change, and the row numbers of those with these ids, of all if None, which get the ``values``: one
+    for each body, or one for all. Raises InputError."""
     chosen = np.arange(now.count) if ids is None else rows_of(now, ids, "change: ")
     if len(np.unique(chosen)) < len(chosen):
         raise InputError("change: an id is given twice; give each once")
@@ -199,7 +199,7 @@ def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
     after = copy(now)
     for name, value in values.items():
         setattr(after, name, _changed(name, value, getattr(now, name), chosen))
-    return _altered(after.check("change: ", now.id), np.sort(chosen))
+    return after.check("change: ", now.id), np.sort(chosen)
 
 
 def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
@@ -219,7 +219,8 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     return after
 
 
-def _altered(after: Particles, chosen: Array) -> Array:
+def altered(after: Particles, chosen: Array) -> Array:
+    """Rows of the change of some bodies, by their row numbers, to what they are in ``after``."""
     return event_rows(CHANGE, after.rows(chosen))
 
 
@@ -295,7 +296,7 @@ class InHand:
                 raise InputError("particles: radius: the bodies of this run have none; give radii at its beginning")
             if len(now):
                 differ |= (now != before).reshape(were.count, -1).any(axis=1)
-        return _altered(after, np.flatnonzero(differ)) if differ.any() else None
+        return altered(after, np.flatnonzero(differ)) if differ.any() else None
 
 
 def _same(now: Any, before: Array) -> bool:

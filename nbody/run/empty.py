@@ -9,8 +9,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.integrators import INTEGRATORS
-from nbody.particles import Particles
-from nbody.run.changes import new_bodies, species_among
+from nbody.particles import Particles, rows_of
+from nbody.run.changes import new_bodies, removed, species_among
 from nbody.run.progress import Summary
 from nbody.run.schedule import steps_given, time_given
 from nbody.run.setup import Setup, asked_for
@@ -58,6 +58,20 @@ class Collected:
         self.bodies = Particles(mass, position, velocity, id, now.time, now.step, species, names, radii)
         return new.id.copy()
 
+    def remove(self, ids: Any) -> None:
+        """Remove bodies, all of them too. Raises InputError."""
+        now = self.bodies
+        gone = np.isin(now.id, now.id[rows_of(now, ids, "remove: ")])
+        if not gone.all():
+            removed(ids, now)  # which checks that a mass is left
+        self.bodies, self.used = now.rows(~gone), np.union1d(self.used, now.id[gone])
+
+    @property
+    def waits(self) -> bool:
+        """True if the run can't begin: there are no bodies, or the scheme needs a time step that nobody has given."""
+        chosen = self.scenario.integrator
+        return not self.bodies.count or (chosen.dt is None and not INTEGRATORS.load(chosen.scheme).facts.adaptive)
+
     def move(self, steps: Any, until: Any) -> Summary:
         """Let time pass: there is nothing to move."""
         if isinstance(self.given, dict) and self.given["output"] is not None:
@@ -87,7 +101,7 @@ def _asked(given: dict[str, Any] | Setup) -> tuple[Scenario, bool]:
     """The scenario, and whether nothing says where the run ends. Raises InputError: values do not fit."""
     if isinstance(given, Setup):
         return given.scenario, given.open_ended
-    others = ("output", "notify", "on_collision", "softening", "length", "particles")
+    others = ("output", "overwrite", "notify", "on_collision", "softening", "length", "particles")
     values = {name: value for name, value in given.items() if name not in others}
     asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
     INTEGRATORS.check(asked.scenario.integrator.scheme, "integrator.scheme: ")

@@ -15,7 +15,7 @@ from nbody.errors import InputError, NoBodies, counted, did_you_mean
 from nbody.forces.engine import devices_of
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.changes import added, changed, removed
+from nbody.run.changes import added, altered, changed, removed
 from nbody.run.dense import particles_at
 from nbody.run.measured import Start
 from nbody.run.observers import Callback, Function, Observer, callback_of
@@ -138,7 +138,8 @@ class Simulation:
             from nbody.run.empty import Collected
 
             self._collected = Collected(
-                {**values, "output": output, "notify": notify, "on_collision": on_collision}, make
+                {**values, "output": output, "overwrite": overwrite, "notify": notify, "on_collision": on_collision},
+                make,
             )
 
     def __getattr__(self, name: str) -> Any:
@@ -164,6 +165,12 @@ class Simulation:
         collected = vars(self).get("_collected")
         return collected if collected is not None and not collected.bodies.count else None
 
+    @property
+    def _waiting(self) -> "Collected | None":
+        """What collects bodies, if the run can't begin with them yet; looking at them and changing them can."""
+        collected = vars(self).get("_collected")
+        return collected if collected is not None and collected.waits else None
+
     def _be_empty(self, setup: Setup, none: Particles, used: np.ndarray) -> None:
         """Have no bodies, until others are added: those of ``none``."""
         from nbody.run.empty import Collected
@@ -186,6 +193,10 @@ class Simulation:
         self.summary: Summary | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
+        if name == "dt" and (waiting := self._waiting) is not None and isinstance(waiting.given, dict):
+            Simulation.__init__(self, **waiting.given | {"dt": value})
+            self._collected.bodies, self._collected.used = waiting.bodies, waiting.used
+            return
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
             known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
             raise InputError(f"simulation.{name} can't be set: {_how_to_give(name, 'attribute', known)}")
@@ -227,7 +238,7 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
-        if (empty := self._empty) is not None:
+        if (empty := self._waiting) is not None:
             return _still_empty(type(self), empty.given, empty.bodies, empty.used)
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
@@ -238,7 +249,7 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if (empty := self._empty) is not None:
+        if (empty := self._waiting) is not None:
             given = empty.given if isinstance(empty.given, Setup) else empty.given | {"notify": None}
             return _still_empty, (type(self), given, empty.bodies, empty.used)
         self._require_ready()
@@ -271,12 +282,12 @@ class Simulation:
     @property
     def steps_made(self) -> int:
         """The number of steps made so far."""
-        return self._empty.bodies.step if self._empty else self.stepper.clock.step
+        return self._waiting.bodies.step if self._waiting else self.stepper.clock.step
 
     @property
     def time(self) -> float:
         """The time of the state."""
-        return self._empty.bodies.time if self._empty else self.stepper.clock.time
+        return self._waiting.bodies.time if self._waiting else self.stepper.clock.time
 
     @property
     def output(self) -> str | Path | None:
@@ -339,7 +350,7 @@ class Simulation:
         ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
         others; take copies for your own arithmetic.
         """
-        return self._empty.bodies if self._empty else self.stepper.hand.particles()
+        return self._waiting.bodies if self._waiting else self.stepper.hand.particles()
 
     def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
         """Add bodies between two steps, or to an empty simulation. Returns their ids. ::
@@ -375,6 +386,9 @@ class Simulation:
         ``particles[k]`` is ``particles.id[k]``. Without a recording these may be all: the simulation is then empty, and
         begins anew with those that are added next. Raises InputError: there is no such body, or none with a mass is left to
         record."""
+        if (waiting := self._waiting) is not None and waiting.bodies.count:
+            waiting.remove(ids)
+            return
         now = self._present()
         rows = removed(ids, now)
         if len(rows) < now.count:
@@ -392,7 +406,10 @@ class Simulation:
         one value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or
         a value is wrong."""
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
-        self._apply(changed(ids, values, self._present()))
+        if (waiting := self._waiting) is not None and waiting.bodies.count:
+            waiting.bodies = changed(ids, values, waiting.bodies)[0]
+            return
+        self._apply(altered(*changed(ids, values, self._present())))
 
     def _present(self) -> Particles:
         """The bodies now, to be changed."""
@@ -467,9 +484,11 @@ class Simulation:
         """The orbital elements at present: :func:`nbody.orbits` with the G of the run. Raises InputError for an ensemble."""
         from nbody.diagnostics.orbits import orbits
 
-        if self.scenario.ensemble:
+        waiting = None if self._empty else self._waiting
+        scenario = waiting.scenario if waiting else self.scenario
+        if scenario.ensemble:
             raise InputError("orbits: needs one system, not an ensemble; take bodies of one with nbody.orbits")
-        return orbits(self.particles, self.scenario.gravity.G, about, bodies)
+        return orbits(self.particles, scenario.gravity.G, about, bodies)
 
     @property
     def events(self) -> "Table":
@@ -712,5 +731,5 @@ def _still_empty(
         made.summary = None
     else:
         Simulation.__init__(made, **given | {"output": None})
-        vars(made)["_collected"].bodies = replace(bodies)
+        made._collected.bodies, made._collected.used = bodies.rows(np.arange(bodies.count)), used
     return made
