@@ -180,7 +180,7 @@ LINES = {
     "linalg": 3095,
     "parallel": 841,
     "run": 7093,
-    "scenario": 2714,
+    "scenario": 2715,
     "state": 1781,
     "trajectory": 3572,
     "verify": 369,

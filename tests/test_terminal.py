@@ -184,11 +184,12 @@ def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):
 def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(monkeypatch):
     clock, said = [0.0], []
     monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(watch, "work_of_steps", lambda *a: 1000)
     progress, frames = SimpleNamespace(requested=0, watch=None), SimpleNamespace(outputs=Outputs.ENERGY)
     state = SimpleNamespace(progress=progress, frames=frames)
-    motion = SimpleNamespace(state=state, work=lambda outputs: 1000, engine=SimpleNamespace(work=lambda *a: 0))
+    motion = SimpleNamespace(state=state, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
-    scheme = SimpleNamespace(work=lambda *a: 1000, facts=SimpleNamespace(leaves=None))
+    scheme = SimpleNamespace(facts=SimpleNamespace(leaves=None))
     stepper = SimpleNamespace(integrator=scheme, motion=motion, state=state)
     seen = watch.Watch(stepper, stop, lambda *a: None, said.append)
 

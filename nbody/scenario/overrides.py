@@ -122,12 +122,13 @@ def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, gi
 
 
 def plain_python(value: object) -> Any:
-    """Convert NumPy scalars and arrays, groups of keys, and quantities and units of Astropy or AMUSE (``300 * u.Msun``
-    becomes ``300.0 solMass``) inside ``value`` to Python's types."""
+    """Convert NumPy scalars and arrays, groups of keys, and Astropy's units, and quantities of Astropy or AMUSE (of
+    ``300 * u.Msun`` the text ``300.0 solMass``) inside ``value`` to Python's types."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
     if (unit := getattr(value, "unit", None)) is not None:
         plain, symbol = plain_python(getattr(value, "value", getattr(value, "number", value))), str(unit)
+        symbol = symbol.replace("Sun", "sun")  # AMUSE's MSun
         return _with_unit(plain, symbol) if symbol else plain
     if hasattr(value, "decompose") and hasattr(value, "physical_type"):
         return str(value)
