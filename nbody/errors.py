@@ -75,9 +75,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] = NONE) -> str:
     """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the known name nearest to it; or nothing when
     none is near. Capital letters count as small ones; of the names of files the stems are compared."""
-    names = {
-        _compared(each): each for each in reversed(list(known)) if each[:1] != "_"
-    }  # the first of those that are alike
+    names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
     plain = _compared(str(name))
     near = [*([likely] if (likely := meant.get(plain)) else ()),
             *(names[each] for each in get_close_matches(plain, names, n=1, cutoff=0.61))]  # fmt: skip

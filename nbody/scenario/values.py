@@ -209,7 +209,8 @@ class Group(BaseModel):
 
 MEANT = {
     "n": "particles", "count": "particles", "bodies": "particles", "e": "eccentricity", "ecc": "eccentricity",
-    "a": "semi_major_axis", "eps": "softening", "epsilon": "softening", "timestep": "dt", "tmax": "end", "until": "end", "scheme": "integrator",
+    "a": "semi_major_axis", "eps": "softening", "epsilon": "softening", "timestep": "dt", "tmax": "end", "until": "end",
+    "scheme": "integrator",
 }  # fmt: skip
 """What other programs call a key, and its name."""
 
