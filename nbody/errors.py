@@ -73,7 +73,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] = NONE) -> str:
-    """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the known name nearest to it; or nothing when
+    """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the nearest known name, or nothing when
     none is near. Capital letters count as small ones; of the names of files the stems are compared."""
     names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
     plain = _compared(str(name))
