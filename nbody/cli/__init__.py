@@ -164,6 +164,12 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(end.__context__, BrokenPipeError):  # Typer calls it one
             return 0
         raise
+    except ImportError as error:
+        from nbody.install import missing_package
+
+        if not (line := missing_package(error)):
+            raise
+        return _fail(line, 2)
     except MemoryError as error:
         reason = f" ({error})" if str(error) else ""
         return _fail(
