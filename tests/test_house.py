@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1517,
     "bench": 3771,
-    "cli": 3504,
+    "cli": 3510,
     "diagnostics": 1258,
     "fields": 1995,
     "compute": 3453,
@@ -184,9 +184,9 @@ LINES = {
     "state": 1781,
     "trajectory": 3572,
     "verify": 369,
-    "viewer": 6856,
+    "viewer": 6858,
     "child": 36,
-    "doctor": 411,
+    "doctor": 424,
     "errors": 107,
     "figures": 83,
     "given": 86,
@@ -202,7 +202,7 @@ LINES = {
     "output_file": 107,
     "input_file": 70,
     "memory": 55,
-    "install": 27,
+    "install": 43,
 }
 """The most lines of Python, GLSL and C in a room that keeps the rules below; a change of this number is a decision."""
 
