@@ -5,8 +5,13 @@ Every error that the user can fix is an :class:`NBodyError`; the command line pr
 """
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import PurePath
+from types import MappingProxyType
+
+FILES = (".h5", ".hdf5", ".yaml", ".yml")
+"""Suffixes that say nothing about which file is meant."""
 
 
 class NBodyError(Exception):
@@ -63,12 +68,23 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` for the known name nearest to ``name`` (capital letters count as small ones), or nothing when
-    none is near."""
-    names = {each.lower(): each for each in known if each[:1] != "_"}
-    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
-    return f" (did you mean '{names[near[0]]}'?)" if near else ""
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No names."""
+
+
+def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] = NONE) -> str:
+    """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the nearest known name, or nothing when
+    none is near. Capital letters count as small ones; of the names of files the stems are compared."""
+    names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
+    plain = _compared(str(name))
+    near = [*([likely] if (likely := meant.get(plain)) else ()),
+            *(names[each] for each in get_close_matches(plain, names, n=1, cutoff=0.61))]  # fmt: skip
+    return f" (did you mean '{near[0]}'?)" if near else ""
+
+
+def _compared(name: str) -> str:
+    stem = PurePath(name).stem if PurePath(name).suffix in FILES else name.partition(":")[0]
+    return stem.lstrip("-").lower()
 
 
 def refuse_attribute(owner: object, name: str, what: str) -> None:
@@ -81,9 +97,11 @@ def refuse_attribute(owner: object, name: str, what: str) -> None:
 
 
 def unknown(
-    kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: ""
-) -> InputError:
-    """The error for a name that is not in a registry: it gives the nearest name and all names with their marks."""
+    kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: "",
+    meant: Mapping[str, str] = NONE,
+) -> InputError:  # fmt: skip
+    """The error for a name that is not in a registry: it gives the nearest name, or what others call so (``meant``), and all
+    names with their marks."""
     names = list(known)
     listed = ", ".join(each + mark(each) for each in names)
-    return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names)}; one of: {listed}")
+    return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names, meant)}; one of: {listed}")

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
-from nbody.errors import InputError, unknown
+from nbody.errors import NONE, InputError, unknown
 
 REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
@@ -73,9 +72,12 @@ class Registry:
     """Entries by name. Iteration gives the names of nbody's own components, in the order in which help texts list them;
     ``in`` and ``registry[name]`` know the components of other packages and the names of earlier versions too."""
 
-    def __init__(self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``renamed``: names in files of earlier versions, which are accepted but not listed, and the present ones."""
-        self.kind, self.renamed = kind, renamed
+    def __init__(
+        self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] = NONE, meant: Mapping[str, str] = NONE
+    ) -> None:
+        """``renamed``: names in files of earlier versions, which are accepted but not listed, and the present ones;
+        ``meant``: what other programs call a component, and its name."""
+        self.kind, self.renamed, self.meant = kind, renamed, meant
         self._entries = entries
 
     @property
@@ -113,7 +115,7 @@ class Registry:
         (``file:line: ``), if not."""
         base, colon, variant = str(name).partition(":")
         if base not in self or (colon and not self[base].variants):
-            raise unknown(self.kind, name, [*self, *self.plugins], where, self.mark)
+            raise unknown(self.kind, name, [*self, *self.plugins], where, self.mark, self.meant)
         if colon:
             imported(self[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
         return self.renamed.get(str(name), str(name))

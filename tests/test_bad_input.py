@@ -188,7 +188,7 @@ TEXTS = {
     "a very long key": (GOOD.encode() + b"? " + 3000 * b"k" + b"\n: 1\n", "bad.yaml:11: 'kkkk"),
     "too many values": (b"a: [" + b"x," * 450_000 + b"]", "bad.yaml:1: more than 10000 values"),
     "more than 1 MB": (GOOD.encode() + b"#" * 1_000_001, "bad.yaml: is larger than 1 MB"),
-    "a recording": (b"\x89HDF\r\n\x1a\n" + bytes(100), "bad.yaml: this is a recording, not a scenario"),
+    "a recording": (b"\x89HDF\r\n\x1a\n" + bytes(100), "bad.yaml: is not a scenario (.yaml); bodies in a file"),
 }
 
 

@@ -1,5 +1,6 @@
 """``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
 
+import importlib
 import json
 import os
 import re
@@ -269,6 +270,18 @@ def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(mon
     assert install.pip_install("numpy") == f"{sys.executable} -m pip install numpy"
     monkeypatch.setattr(install.shutil, "which", lambda name: str(Path(sys.executable).with_name("pip")))
     assert install.pip_install("numpy") == "pip install numpy"
+
+
+def test_a_package_that_can_not_be_imported_is_one_line(monkeypatch, recording, refused, capsys):
+    for name in ("matplotlib", "vispy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("nbody.cli.plot._map_of", lambda words: importlib.import_module("matplotlib"))
+    assert "the package matplotlib can't be imported" in (line := refused("plot", recording))
+    assert line.endswith("pip install matplotlib")
+    assert refused("view", recording, "--screenshot", "a.png").endswith("pip install vispy")
+    found = doctor.computing.python()
+    assert (found.state, found.remedy.endswith("pip install vispy")) == (doctor.finding.BROKEN, True)
+    assert install.missing_package(ImportError("a symbol is missing", name="nbody.cli")) == ""
 
 
 # --- Numbers --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import said
 
-from nbody import Scenario
+from nbody import Scenario, Simulation, Trajectory, kepler, plummer
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
@@ -34,6 +34,30 @@ def test_options_by_the_names_that_people_guess(tmp_path, monkeypatch, capsys):
     assert (gravity["G"], gravity["softening"], gravity["length"]) == (2, "plummer", 0.25)
     short = Scenario.load("plummer").override(softening="0.25").gravity
     assert (short.softening, short.length) == ("plummer", 0.25)
+    units = {"length": "pc", "mass": "Msun", "velocity": "km/s"}
+    assert Simulation(plummer(4), dt=0.1, softening="0.1 pc", units=units).scenario.gravity.length == 0.1
+
+
+@pytest.mark.parametrize("call,hint", [
+    (lambda: Simulation(plummer(4), dt=0.1, integrator="WHFast"), "wisdom_holman"),
+    (lambda: Simulation(plummer(4), dt=0.1, integrator="trace"), "hybrid"),
+    (lambda: kepler(e=0.5), "eccentricity"), (lambda: plummer(N=20), "particles"), (lambda: Simulation(N=5), "particles"),
+    (lambda: Scenario.load("lectur.yaml"), "scenarios/lecture.yaml"), (lambda: Scenario.load("nope.yaml"), None),
+    (lambda: plummer(4).units, None), (lambda: plummer(4).move_to_center(), None), (lambda: Trajectory("sol.h5"), None),
+])  # fmt: skip
+def test_names_of_other_programs_are_answered_and_far_ones_with_nothing(call, hint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.h5", "out.h5"):
+        (tmp_path / name).touch()
+    with pytest.raises((InputError, AttributeError)) as error:
+        call()
+    assert (f"did you mean '{hint}'" if hint else "") in str(error.value)
+    assert ("did you mean" in str(error.value)) == bool(hint)
+
+
+def test_an_option_that_is_far_from_all_gets_no_proposal(refused):
+    assert "Possible" not in refused("view", "--zoom", "2", "run.h5")
+    assert "--color" in refused("view", "--colr", "2", "run.h5")
 
 
 @pytest.mark.parametrize("words", [

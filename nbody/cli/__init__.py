@@ -69,8 +69,7 @@ class Commands(TyperGroup):
         if name.endswith(RECORDINGS):
             raise InputError(f"{start}; show this recording with: nbody view {printable(name)}")
         known = self.list_commands(ctx)
-        likely = f"nbody {MEANT[name]}" if name in MEANT else ""
-        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(name, known)
+        hint = did_you_mean(name, known, {each: f"nbody {command}" for each, command in MEANT.items()})
         raise InputError(f"{start}{hint}; one of: {', '.join(known)}")
 
     def invoke(self, ctx: Context) -> Any:
@@ -165,6 +164,12 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(end.__context__, BrokenPipeError):  # Typer calls it one
             return 0
         raise
+    except ImportError as error:
+        from nbody.install import missing_package
+
+        if not (line := missing_package(error)):
+            raise
+        return _fail(line, 2)
     except MemoryError as error:
         reason = f" ({error})" if str(error) else ""
         return _fail(
@@ -188,6 +193,8 @@ def _typed(arguments: list[str] | None) -> Any:
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
+        if near := getattr(error, "possibilities", None):  # the dashes make all options alike
+            vars(error)["possibilities"] = [each for each in near if did_you_mean(vars(error)["option_name"], [each])]
         path, message = context.command_path if context else "nbody", error.format_message().strip()
         if not message:  # no command: its help has been printed
             return 2

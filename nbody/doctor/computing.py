@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,22 @@ def python() -> Finding:
     """The versions of this program and of its packages."""
     versions = machine.package_versions()
     absent = [
-        name for name, version in versions.items() if version == "not installed" and name != "numba-cuda"
-    ]  # for GPUs
+        name
+        for name, version in versions.items()
+        if name != "numba-cuda" and (version == "not installed" or not _is_there(name))  # that is for GPUs
+    ]
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = {"version": machine.version(), "commit": machine.git_state(), "packages": versions}
     remedy = install.pip_install(*absent) if absent else ""
     return Finding("python", BROKEN if absent else GOOD, f"nbody {machine.version()}, {text}", remedy, facts)
+
+
+def _is_there(name: str) -> bool:
+    """True if a package can be found: its version says only that it was installed once."""
+    try:
+        return name == "python" or find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def processor() -> Finding:

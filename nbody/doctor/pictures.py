@@ -17,7 +17,9 @@ def pictures() -> Finding:
         return good("pictures", text, renderer=found.renderer, version=found.version)
     packages = opengl.missing_packages(opengl.SCREENLESS) or [opengl.MESA]
     text = f"no OpenGL without a screen ({found.problem})"
-    return missing("pictures", text, f"apt install {' '.join(packages)}", renderer=None)
+    absent = install.missing_package(ImportError(found.problem))  # in the child process
+    remedy = install.pip_install("vispy") if absent else f"apt install {' '.join(packages)}"
+    return missing("pictures", text, remedy, renderer=None)
 
 
 def window() -> Finding:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from nbody import machine
 from nbody.compute.compiling import cache
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import InputError, unknown
 from nbody.forces.engine import Engine
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
@@ -110,11 +110,8 @@ def check_name(name: str, where: str = "") -> str:
     if name in STAND_FOR:
         return name
     if str(name).partition(":")[0] not in ENGINES:
-        likely = MEANT.get(str(name).lower())
         known = [*STAND_FOR, *ENGINES, *ENGINES.plugins]
-        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
-        listed = ", ".join(each + ENGINES.mark(each) for each in known)
-        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
+        raise unknown("engine", name, known, where, ENGINES.mark, MEANT)
     return ENGINES.check(name, where)
 
 

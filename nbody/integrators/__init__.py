@@ -38,7 +38,12 @@ INTEGRATORS = Registry(
             _SOLVERS + "hybrid:Hybrid", "for planets that meet: a symplectic map, encounters as in ias15, order 2"
         ),
     },
-)
+    meant={
+        "whfast": "wisdom_holman", "whfast512": "wisdom_holman", "saba": "wisdom_holman", "mercurius": "hybrid",
+        "trace": "hybrid", "verlet": "leapfrog", "velocity_verlet": "leapfrog", "kdk": "leapfrog", "dkd": "leapfrog_dkd",
+        "euler": "taylor", "hermite": "hermite4", "radau": "ias15", "gauss_radau": "ias15",
+    },
+)  # fmt: skip
 """Every scheme a scenario may name."""
 
 OF_SYSTEMS = Registry(

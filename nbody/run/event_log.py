@@ -46,7 +46,7 @@ class EventLog(Observer):
             self._watch = event_watch.EventWatch(stepper, stepper.setup.events)
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
-        self._taken, self._warned, self.stopped = 0, False, ""
+        self._taken, self._warned, self.stopped, self._at_once = 0, False, "", 1
 
     @property
     def _setup(self) -> Setup:
@@ -86,13 +86,13 @@ class EventLog(Observer):
         stepper = self._stepper
         self.go_on()
         stepper.begin()
-        end, at_once = stepper.clock.step + n, 1
+        end = stepper.clock.step + n
         with stop_on_signals() if n > 1 else nullcontext(StopRequest()) as stop:  # which takes longer than a step
             while stepper.clock.step < end and not self.ended and not stop.requested:
                 began = time.perf_counter()
-                stepper.advance(min(at_once, end - stepper.clock.step))
-                if time.perf_counter() - began < SECONDS_PER_CALL:
-                    at_once = min(8 * at_once, STEPS_PER_CALL)
+                stepper.advance(min(self._at_once, end - stepper.clock.step))
+                short = time.perf_counter() - began < SECONDS_PER_CALL
+                self._at_once = min(8 * self._at_once, STEPS_PER_CALL) if short else 1
                 if self._watch is not None:
                     self.look()
                 if self.failure is not None:

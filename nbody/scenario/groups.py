@@ -19,7 +19,7 @@ from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.bodies import Component
-from nbody.scenario.quantities import Scale
+from nbody.scenario.quantities import Scale, is_quantity
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import (
     Count,
@@ -121,8 +121,9 @@ def fields_from(values: object) -> object:
 
 def _not_a_length(value: object) -> object:
     """Refuse a length where the name of the softening belongs."""
-    name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
-    if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
+    plain = is_quantity(value) or (isinstance(value, int | float) and not isinstance(value, bool))
+    name, colon, length = ("plummer", ":", str(value)) if plain else str(value).partition(":")
+    if colon and isinstance(value, str | int | float):
         written = f"softening: {name}, length: {length.strip()}"
         raise ValueError(f"names the softening, and 'length' is its length; write '{written}'")
     return value

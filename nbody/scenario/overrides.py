@@ -16,6 +16,7 @@ from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
 from nbody.scenario.quantities import is_quantity
 from nbody.scenario.source import Keys, ScenarioText
+from nbody.scenario.values import meant_among
 from nbody.scenario.yaml_reader import read_assignment
 
 Assignment = tuple[Keys, str, object]
@@ -155,7 +156,8 @@ def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator
         elif name in top and name != "initial":
             yield (name,), name, value
         else:
-            raise unknown("keyword", name, [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))])
+            known = [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))]
+            raise unknown("keyword", name, known, meant=meant_among(known))
 
 
 def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
@@ -171,7 +173,7 @@ def softening_keys(value: object, option: str = "softening") -> dict[str, object
     if isinstance(name, str) and length is None:
         name, colon, after = name.partition(":")
         length = after if colon else None
-        if not colon and number_in(name) is not None:
+        if not colon and (number_in(name) is not None or is_quantity(name)):
             name, length = "plummer", name
     elif not isinstance(name, str):
         name, length = "plummer", name

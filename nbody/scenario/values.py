@@ -207,9 +207,24 @@ class Group(BaseModel):
         return values
 
 
+MEANT = {
+    "n": "particles", "count": "particles", "bodies": "particles", "e": "eccentricity", "ecc": "eccentricity",
+    "a": "semi_major_axis", "eps": "softening", "epsilon": "softening", "timestep": "dt", "tmax": "end", "until": "end",
+    "scheme": "integrator",
+}  # fmt: skip
+"""What other programs call a key, and its name."""
+
+
+def meant_among(known: Iterable[str]) -> dict[str, str]:
+    """What other programs call some of these keys, and their names."""
+    known = set(known)
+    return {name: each for name, each in MEANT.items() if each in known}
+
+
 def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
     """The message for an unknown key: the nearest of the ``likely`` keys, else of all ``known`` keys, else the list."""
-    hint = did_you_mean(key, likely) or did_you_mean(key, known)
+    known = list(known)
+    hint = did_you_mean(key, likely) or did_you_mean(key, known, meant_among(known))
     return f"unknown key{hint}" if hint or not known else f"unknown key; the keys here are {', '.join(known)}"
 
 

@@ -23,7 +23,9 @@ def use_screenless() -> None:
 def _use(backend: str, failed: Callable[[BaseException], DeviceError]) -> None:
     try:
         import vispy
-
+    except ImportError as error:
+        raise DeviceError(install.missing_package(error) or f"vispy can't be imported ({error})") from error
+    try:
         vispy.use(backend, gl="gl2")
     except (ImportError, RuntimeError, OSError) as error:
         raise failed(error) from error
