@@ -122,11 +122,11 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         (["--gpus", "0"], "--gpus: must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got '0'"),
         (
             ["--gpus", "2", "--engine", "cpu"],
-            "--engine: engine 'cpu' and scheme 'leapfrog': it computes on one device; leave gpus out",
+            "--gpus: engine 'cpu' and scheme 'leapfrog': it computes on one device; leave gpus out",
         ),
         (
             ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
-            "--engine: engine 'cpu-tree' and scheme 'leapfrog': it computes on one device; leave gpus out",
+            "--set engine.gpus: engine 'cpu-tree' and scheme 'leapfrog': it computes on one device; leave gpus out",
         ),
     ],
 )
