@@ -518,7 +518,7 @@ class Simulation:
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
         reported by the next :meth:`run`; so a step of a few bodies takes microseconds, and with events some ten more. With
         an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call,
-        and so does Ctrl-C, as that of :meth:`run` (a single step is broken off).
+        and so does Ctrl-C, after a whole step.
         """
         return StepCall(self._make_steps)
 
