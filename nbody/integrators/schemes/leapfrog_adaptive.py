@@ -193,6 +193,8 @@ def steps_by(
                 if scale > 0.0:
                     scale = rate(x, v, law, scale)
                 now = 2 * (scale / eta) - now
+                if now < 0.0 and longest < np.inf:  # pairs at rest in a field: begin anew, as the longest step limits them
+                    now = scale / eta
             time = min(last, until)
             note_step(notes, done - 1, time, x, v)
         if done:
