@@ -54,7 +54,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             add_fields(x, v, found, planets.fields)
             to_map(found, m, democratic, True, found)
 
-    @part
+    @inner(calls=True, _nrt=False)
     def kick_by_fields(h, planets):
         work, n, last = planets.fields.work, planets.bodies, STAR + planets.bodies
         X_, V_ = planets.rows[X : X + 3, STAR:last], planets.rows[V : V + 3, STAR:last]
@@ -80,7 +80,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             for i in range(n):
                 V_[c, i] += h * by[c, i]
 
-    @part
+    @inner(calls=True, _nrt=False)
     def move(moves, planets):
         """Make moves, (M, 3): each is a kick, perhaps over no time, and the drift after it; and the shift of the kick."""
         for k in range(len(moves)):
@@ -98,7 +98,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             if in_fields:
                 planets.fields.clock[0] += way
 
-    @inner
+    @inner(calls=True)
     def begin(x, v, from_present, planets):
         """Put positions x and velocities v, (3, N) each, into the map, with tangent vectors at the present."""
         rows, last, democratic = planets.rows, STAR + planets.bodies, planets.democratic
@@ -119,7 +119,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             to_momenta(X_, V_, rows[INNER, STAR:last], planets.per_c2)
         move(from_present, planets)
 
-    @inner
+    @inner(calls=True)
     def present(to_present, planets, x, v):
         """Positions x and velocities v, (3, N), of planets, which move to the present."""
         rows, last = planets.rows, STAR + planets.bodies
