@@ -7,7 +7,7 @@ import pytest
 from conftest import moved
 
 import nbody
-from nbody.fields import J2, Migration
+from nbody.fields import J2, Migration, PointMass
 
 PLANETS = nbody.planets(
     bodies=[{"m": 1.0}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}, {"m": 1e-3, "a": 1.0, "e": 0.05}]
@@ -53,10 +53,11 @@ def test_a_map_keeps_its_order_in_a_field_that_changes_with_time_or_velocity(sch
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "hybrid"])
 def test_maps_damp_orbits_within_the_given_times(scheme):
     """a and e fall as exp(-t/τ), up to terms of 1/(n τ) within a period; the map's own error is (h/τ)². An oblate star turns
-    the ellipse."""
+    the ellipse, and a distant one hardly matters."""
     tau, bodies = 200.0, nbody.planets(bodies=[{"m": 1.0}, {"m": 1e-9, "a": 1.0, "e": 0.01}])
     for key, name, begin in (("tau_a", "a", 1.0), ("tau_e", "e", 0.01)):
-        orbits = moved(bodies, [Migration(**{key: tau}), OBLATE], 2 * tau, scheme, dt=0.1).orbits()
+        forces = [Migration(**{key: tau}), OBLATE, PointMass(mass=1e-9, centre=[50, 0, 0])]
+        orbits = moved(bodies, forces, 2 * tau, scheme, dt=0.1).orbits()
         assert getattr(orbits, name)[0] / begin == pytest.approx(math.exp(-2), rel=5e-3)
 
 
