@@ -204,11 +204,9 @@ class Recording(Observer):
         if not (isinstance(schedule, StepSchedule) and self._stepper.packs_frames):
             return 0, 0
         now, most = self._stepper.moment, min(at_most, MOST_STEPS)
-        if (
-            schedule.regular_after(now.step) >= self._frames_per_block
-            and self._frames_per_block * schedule.every <= most
-        ):
-            return self._frames_per_block, schedule.every
+        block = self._frames_per_block
+        if schedule.regular_after(now.step) >= block and block * schedule.every <= most:
+            return block, schedule.every
         return (1, 1) if at_most and schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:
