@@ -12,7 +12,7 @@ from nbody.given import KeyProblem
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.scenario.precision import check_precision
+from nbody.scenario.groups import check_precision
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""

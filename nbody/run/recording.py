@@ -231,7 +231,6 @@ class Recording(Observer):
             self._recorder.events(self.log.take(), self._setup.bodies.species_names)
 
     def record(self) -> None:
-        """Record the present moment."""
         if self._watch is not None:
             self._watch.frame()
         self.take([self._stepper.frame()])

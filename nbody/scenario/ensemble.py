@@ -112,7 +112,6 @@ class Ensemble(Group):
 
     @property
     def count(self) -> int:
-        """The number of systems."""
         return self.systems or math.prod(len(axis) for axis in self.axes.values())
 
     def values(self, seed: int, numbers: range | None = None) -> dict[str, list[Any]]:

@@ -46,7 +46,6 @@ class EvaluationRow(Row):
 
     @property
     def count(self) -> int:
-        """The number of particles."""
         return self.particles or 0
 
     def with_rates(self, time: Timing, interactions: float | None) -> Self:

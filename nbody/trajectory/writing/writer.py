@@ -119,7 +119,6 @@ class TrajectoryWriter:
 
     @property
     def frames(self) -> int:
-        """The number of recorded frames."""
         return int(self._open_file().commit["frames"][0]) if self._restart_at is None else self._restart_at
 
     def append(self, frame: Frame) -> None:
