@@ -40,8 +40,7 @@ def kepler_arcs(run: Trajectory, frames: Sequence[int], rows: Sequence[int]) -> 
     try:
         moments = []
         for frame in frames:  # merged bodies have no mass
-            now = run.frame(frame)
-            bodies = Particles(run.left(frame).mass, now.position, now.velocity)
+            bodies = Particles(run.left(frame).mass, run.position[frame], run.velocity[frame])
             moments.append((bodies.in_space()[0][moving], *relative_motion(bodies, moving, "inner")))
     except InputError:  # a damaged velocity: chords need none
         return {}

@@ -33,7 +33,7 @@ def draw_element(name: str, axes: Axes, view: View) -> None:
             style = _points(view, r, k, len(time)) if name in CYCLIC else view.style(r, k)
             (line,) = axes.plot(time, np.where(np.isfinite(y := values[:, column]), y, np.nan), **style)
             view.bodies_shown.setdefault(label, line)
-        if name in FAST and len(time) > 1:
+        if name in FAST and np.ptp(time) > 0:
             warn_if_sparse(axes, run, np.nanmin(orbits.P) * run.time_factor * (len(time) - 1) / np.ptp(time))
         elif name not in CYCLIC:
             warn_if_sparse(axes, run, min(map(frames_per_oscillation, values.T)))

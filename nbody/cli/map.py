@@ -53,8 +53,8 @@ def map_systems(
 
     \b
     Examples:
-      nbody map chaotic_planets --x bodies.2.a=1.22..1.38:80 --y bodies.2.e=0..0.06:25 --quantity megno
-      nbody map ensemble_planets --x bodies.2.a=1.03..1.1:100 --quantity 'survival,e_max(outer)' -o output/map.h5
+      nbody map chaotic_planets --x bodies.2.a=1.22..1.38:80 --y bodies.2.e=0..0.06:25
+      nbody map ensemble_planets --x bodies.2.a=1.03..1.1:100 --quantity survival,closest
       nbody plot output/map.h5 -o map.png
     """
     from nbody.cli.progress import messages
