@@ -21,14 +21,11 @@ from nbody.whole_file import Notify
 Array = np.ndarray
 Read = TypeVar("Read")
 
-PATH_FRAMES = 2000
-"""The most frames that are read for paths and orbits."""
+PATH_FRAMES, SAMPLES = 2000, 200
+"""The most frames that are read for paths and orbits, and from which an observable that was not recorded is computed."""
 
 FEW = 16
 """The most bodies for which a run is shown by orbits, of all of them, instead of profiles."""
-
-SAMPLES = 200
-"""The most frames from which an observable that was not recorded is computed."""
 
 BODIES, FEWEST = 2_000_000, 16
 """Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""

@@ -26,10 +26,8 @@ from nbody.trajectory import Trajectory
 from nbody.trajectory.reading.systems import System, number_of_systems
 from nbody.whole_file import Notify
 
+OPEN = Trajectory, System
 Source: TypeAlias = Trajectory | System | str | os.PathLike
-
-SYSTEMS = 8
-"""The most systems of an ensemble in a figure, as many as there are colours."""
 
 PANEL = (3.4, 2.7)
 SINGLE = (5.0, 3.6)
@@ -72,8 +70,7 @@ def plot(
         nbody.plot(run, "a", "e", "resonance", bodies=[1, 2], resonance="3:2")
 
     Args:
-        run: a Trajectory or the path of a recording, or several of them; of an ensemble some systems are drawn, or the one
-            that you choose: ``run.system(7)``.
+        run: a Trajectory, the path of a recording, or several of them; one system of an ensemble is ``run.system(7)``.
         plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
         frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
             one run, the last of several.
@@ -90,10 +87,7 @@ def plot(
         notify: receives a line about each quantity that is computed from a part of the frames, or is sparse.
 
     Raises:
-        InputError: an unknown plot or model, a model without a panel that shows it, a species without bodies, a file that is
-            no recording, a frame or a body that it does not have, a frame with numbers that are not finite, no such style,
-            one frame where a change is to be shown, an observable that was not recorded, a body without an orbit about the
-            focus.
+        InputError: one line about a wrong choice, or about what the recording lacks.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
     frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
@@ -102,10 +96,7 @@ def plot(
     if model not in ("", *MODELS, GIVEN):
         raise unknown("model", model, [*MODELS, GIVEN])
     with ExitStack() as opened:
-        runs = [
-            each if isinstance(each, Trajectory | System) else opened.enter_context(Trajectory(each))
-            for each in sources
-        ]
+        runs = [each if isinstance(each, OPEN) else opened.enter_context(Trajectory(each)) for each in sources]
         named = zip(runs, _labels(runs), strict=True)
         data = [part for one, label in named for part in _by_system(RunData(one, label, notify))]
         for one in data:
@@ -145,13 +136,13 @@ def _labels(runs: Sequence[Trajectory | System]) -> list[str]:
 
 
 def _by_system(data: RunData) -> list[RunData]:
-    """A recording; or of an ensemble a recording for each of up to :data:`SYSTEMS` systems, evenly spread."""
+    """A recording; or of an ensemble a recording for each of the systems, evenly spread, for which there are colours."""
     run, count = data.run, number_of_systems(data.run.resolved)
     if not count:
         return [data]
-    shown = [run] if isinstance(run, System) else [run.system(k) for k in spread(count, SYSTEMS)]
-    if SYSTEMS == len(shown) < count:
-        data.notify(f"{run.path}: {SYSTEMS} of its {count} systems, evenly spread")
+    shown = [run] if isinstance(run, System) else [run.system(k) for k in spread(count, len(SERIES))]
+    if run not in shown and len(shown) < count:
+        data.notify(f"{run.path}: {len(shown)} of its {count} systems, evenly spread")
     return [RunData(each, f"{data.label}, system {each.number}") for each in shown]
 
 

@@ -36,7 +36,7 @@ class View:
     Attributes:
         runs: one or more runs.
         frames: the frames of profiles and positions; empty for the default.
-        bodies: ids or names of the bodies whose orbits are drawn; empty for the default.
+        bodies: those whose orbits are drawn, by ids or names; empty for the default.
         cylindrical: profiles against the distance from the axis instead of the centre.
         about: the focus of orbital elements, as in :func:`nbody.orbits`.
         resonance: p > q of a resonance p:q; None for the nearest of first order.
@@ -76,8 +76,8 @@ class View:
         return series[(run if self.several else kind) % len(series)]
 
     def style(self, run: int, kind: int = 0, points: bool = False) -> dict[str, Any]:
-        """How a line or the points of a run look: of several runs, or where colours are used up, line styles and markers tell
-        kinds apart."""
+        """How a line or the points of a run look: of several runs, or where colours are used up, line styles and markers
+        tell kinds apart."""
         k = kind if self.several else kind // len(_colours())
         look = (
             {"linestyle": "", "marker": MARKERS[k % len(MARKERS)]} if points else {"linestyle": LINES[k % len(LINES)]}
@@ -90,9 +90,8 @@ class View:
         return symbols.pop() if len(symbols) == 1 else ""
 
     def moments(self) -> Iterator[tuple[int, int, str, Any, int]]:
-        """Run, frame, label, colour and number of everything that a plot at a frame shows.
-
-        By default the first and the last frame of one run, the last frame of several."""
+        """Run, frame, label, colour and number of everything that a plot at a frame shows: by default the first and the last
+        frame of one run, the last frame of several."""
         frames = self.frames or ((-1,) if self.several else (0, -1))
         for r, run in enumerate(self.runs):
             chosen = {run.run.index(frame): frame for frame in reversed(frames)}  # each frame once

@@ -11,11 +11,8 @@ from nbody.diagnostics.structure import column_density, square_around
 from nbody.figures import tidy_log
 from nbody.particles import Particles
 
-POINTS = 4000
-"""Bodies at most that are drawn as points."""
-
-SMALL = 0.01
-"""Of the width of a panel: paths below this are dots, whose shape nobody sees."""
+POINTS, SMALL = 4000, 0.01
+"""Bodies at most that are drawn as points; and of the width of a panel: paths below this are dots without a shape."""
 
 FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
@@ -31,12 +28,9 @@ def draw_bodies(axes: Axes, view: View) -> None:
     for r, (frame, _, colour) in chosen.items():
         p = view.runs[r].particles(frame)
         if view.several or p.count <= POINTS:
-            shown, colour = (
-                p.position[:: -(-p.count // POINTS), :2].T,
-                colour if view.several else rcParams["text.color"],
-            )
-            size, many = min(max(2000 / shown.shape[1], 0.8), 12), shown.shape[1] > 500
-            axes.scatter(shown[0], shown[1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
+            shown, colour = p.position[:: -(-p.count // POINTS), :2], colour if view.several else rcParams["text.color"]
+            size, many = min(max(2000 / len(shown), 0.8), 12), len(shown) > 500
+            axes.scatter(shown[:, 0], shown[:, 1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
         else:
             _map(axes, view, p)
     axes.set_aspect("equal")

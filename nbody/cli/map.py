@@ -98,10 +98,7 @@ def facts(made: "StabilityMap") -> Json:
 
     axes = {name: axis for name, axis in (("x", made.x), ("y", made.y)) if axis is not None}
     return {
-        "file": str(made.path),
-        "kind": "map",
-        "systems": made.status.size,
-        "done": made.done,
+        "file": str(made.path), "kind": "map", "systems": made.status.size, "done": made.done,
         "axes": {
             name: {"path": path, "from": axis[0], "to": axis[-1], "count": len(axis), "unit": made.units[name]}
             for path, (name, axis) in zip(reversed(list(made.axes)), axes.items(), strict=True)
@@ -111,9 +108,8 @@ def facts(made: "StabilityMap") -> Json:
             name: [float(each) for each in np.nanquantile(values, (0.0, 0.5, 1.0))] if made.done else []
             for name, values in made.values.items()
         },
-        "provenance": made.provenance,
-        "scenario": made.scenario.resolved(),
-    }
+        "provenance": made.provenance, "scenario": made.scenario.resolved(),
+    }  # fmt: skip
 
 
 def page(found: Json) -> dict[str, str]:

@@ -42,8 +42,7 @@ class Choices:
         text_option("A sphere beside profiles: king, plummer, hernquist or nfw, fitted; or initial, the scenario's."),
     ] = ""
     species: Annotated[
-        list[str] | None,
-        text_option("Species that are drawn on their own: names, or all.", metavar="<list[text]>"),
+        list[str] | None, text_option("Species that are drawn on their own: names, or all.", metavar="<list[text]>")
     ] = None
     style: Annotated[str, text_option("A matplotlib style, by its name or file (.mplstyle).", metavar="<text>")] = ""
     cylindrical: Annotated[

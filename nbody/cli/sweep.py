@@ -51,12 +51,8 @@ def sweep(
             metavar="KEY=VALUES",
         ),
     ],
-    fixed: Annotated[
-        list[str] | None, text_option("A value of the scenario, for all runs.", "--set", metavar="KEY=VALUE")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
-        "output/sweep"
-    ),
+    fixed: Annotated[list[str] | None, text_option("A value for all runs.", "--set", metavar="KEY=VALUE")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the runs.")] = Path("output/sweep"),
     jobs: Jobs = Jobs(),
     quiet: Quiet = False,
     as_json: AsJson = False,

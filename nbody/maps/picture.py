@@ -1,7 +1,6 @@
 """The picture of a map: axes with units, a colour bar, logarithmic where values are."""
 
 from collections.abc import Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from nbody.maps.stability_map import StabilityMap
 
 
-def plot_map(
-    found: "StabilityMap", names: Sequence[str], axes: Axes | None = None, style: str | PathLike = ""
-) -> RunFigure:
+def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = None, style: str = "") -> RunFigure:
     """Draw quantities of a map, as :meth:`.StabilityMap.plot` says."""
     with rc_context(LOOK):
         if axes is not None:
@@ -55,10 +52,8 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
         dark = (found.status > 0) & kind.whole_runs
         ended, norm = bool(dark.any()), _norm(values[~dark], kind)
         colours = colormaps[kind.colours].with_extremes(over=INK)
-        edges, shown = (
-            (_edges(found.x), _edges(found.y)),
-            np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax))),
-        )
+        edges = _edges(found.x), _edges(found.y)
+        shown = np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax)))
         mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=norm, rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
         note = " (dark: ended before)" if ended else ""

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -196,8 +195,8 @@ class StabilityMap:
         alone = member(self.scenario, index)
         return _through_encounters(alone) if self.status.flat[index] == ENCOUNTER else alone
 
-    def plot(self, *names: str, axes: "Axes | None" = None, style: str | PathLike = "") -> "RunFigure":
-        """A figure with a panel for each of these quantities, by default all, in a matplotlib ``style`` (a name or a file); or
+    def plot(self, *names: str, axes: "Axes | None" = None, style: str = "") -> "RunFigure":
+        """A figure in a matplotlib style (a name or a file) with a panel for each of these quantities, by default all; or
         the first one drawn into ``axes``."""
         from nbody.maps.picture import plot_map
 

@@ -1,7 +1,6 @@
 """The systems of an ensemble's recording: a table with a row per system, and the bodies of one."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,8 +81,8 @@ def summary(run: RecordedFrames) -> dict[str, Any]:
 
 
 class System:
-    """One system of an ensemble, as a recording: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id`` and
-    ``species`` of its bodies, (n,); ``time`` (T,), at which an ended system stands still; what else a recording has."""
+    """One system of an ensemble, as a recording: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id``
+    and ``species`` of its bodies, (n,); ``time`` (T,), at which an ended system stands still."""
 
     def __init__(self, run: RecordedFrames, number: int) -> None:
         count = number_of_systems(run.resolved)
@@ -96,20 +95,11 @@ class System:
         self.time: Array = run.observable("system_time")[:, number]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._run, name)
+        found = getattr(self._run, name)
+        return found[:, self._rows] if name in ("position", "velocity") else found
 
     def __len__(self) -> int:
         return len(self.time)
-
-    @cached_property
-    def position(self) -> Array:
-        """(T, n, D)."""
-        return self._run.position[:, self._rows]
-
-    @cached_property
-    def velocity(self) -> Array:
-        """(T, n, D)."""
-        return self._run.velocity[:, self._rows]
 
     def particles(self, frame: int) -> Particles:
         """Its bodies at a frame."""
