@@ -229,8 +229,8 @@ def test_numbers_that_are_not_finite_end_their_system_and_no_other():
     made.run(steps=10)
     made.state.map_position[3 * 11 + 1] = 0.0  # a planet in its star
     made.run(steps=10)
-    assert made.stepper.integrator._status[11] == 3 and made.stepper.integrator._steps[11] == 10
-    assert not made.stepper.integrator._status[8:11].any()
+    now = made.stepper.integrator.arrays()
+    assert now["status"][11] == 3 and now["steps"][11] == 10 and not now["status"][8:11].any()
     assert all(np.isfinite(array).all() for array in made.state.arrays().values())
 
 

@@ -303,6 +303,5 @@ def _same(now: Any, before: Array) -> bool:
     """True if these are the same numbers, NaNs too. ``now`` was in float64."""
     if not isinstance(now, np.ndarray) or now.dtype != np.float64:
         return False
-    return (
-        np.array_equal(now, before) or now.tobytes() == before.astype(np.float64).tobytes()
-    )  # NaN is not equal to itself
+    # NaN is not equal to itself.
+    return np.array_equal(now, before) or now.tobytes() == before.astype(np.float64).tobytes()

@@ -272,24 +272,20 @@ def plan(
         options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
-        fields = added_fields(scenario)
-        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
-    require_order(scenario.integrator.scheme, integrator)
-    problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    try:
-        (name, why, precision), chosen = choice.chosen_engine(
-            scenario, integrator, problem, precisions, notify, measure
-        )
-    except NBodyError:
-        choice.require_support(
-            scenario, None, "float64", asked | {"ranks": 1}
-        )  # its line names the key that is to blame
-        raise
-    if precision != scenario.precision:
-        scenario = scenario.in_precision(precision)
-    if precisions:
-        notify(f"precision: {precision} ({reason})")
-    kind, options = component(scenario, "engine", chosen, ENGINES, name)
+    else:
+        require_order(scenario.integrator.scheme, integrator)
+        problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
+        try:
+            found, chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
+        except NBodyError:  # this line names the key that is to blame
+            choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
+            raise
+        name, why, precision = found
+        if precision != scenario.precision:
+            scenario = scenario.in_precision(precision)
+        if precisions:
+            notify(f"precision: {precision} ({reason})")
+        kind, options = component(scenario, "engine", chosen, ENGINES, name)
     fields = added_fields(scenario)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
 

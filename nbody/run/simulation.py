@@ -672,10 +672,7 @@ class Simulation:
         if until is not None:
             until = time_given("integrate: until: ", until, self.scenario)
             setup = setup.towards(until, now)
-        plan, resumed = setup.plan, self.recording.resumed
-        found = schedule_of_call(
-            plan.schedule, plan.scenario, setup.integrator, now, steps, until, resumed, plan.backward
-        )
+        found = schedule_of_call(setup.plan, now, steps, until, self.recording.resumed)
         if setup is not self.setup:
             self.recording.require_both_ways()
             self.stepper.turn(setup)
