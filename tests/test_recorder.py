@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -146,22 +145,21 @@ def test_snapshots_queued_after_an_error_are_released_all_the_same(measured):
     recorder = Recorder(Full(), measured, at_a_time=4)
     with pytest.raises(RunFailed, match="full"), recorder:
         recorder.record(Noted(0))
-        assert until(lambda: recorder._failed)
+        assert until(lambda: recorder.error)
         recorder.record(*map(Noted, range(1, 5)))
     assert until(lambda: len(released) == 5)
 
 
 def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing(measured):
     """The second interrupt ends the wait for the disk during a write; the sink stays open."""
+
+    class Impatient(Recorder):
+        def abandon(self):  # the second interrupt has been noticed
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+            super().abandon()
+
     sink = SlowSink()
-    recorder = Recorder(sink, measured)
-
-    def press():
-        assert until(lambda: recorder._failed)  # the second interrupt has been noticed
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=press).start()
+    recorder = Impatient(sink, measured)
     with pytest.raises(KeyboardInterrupt), stop_on_signals() as stop, recorder:
         stop.requested = True  # by the first one
         recorder.record(Counted(0))
