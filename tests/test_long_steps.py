@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -215,9 +214,7 @@ def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
         state.progress.watch = seen.append
         engine.evaluate(state)
         found.append(state.acceleration)
-        rounds = list(state.workspace._tiles.rounds(state.workspace._made_for[1]))
-        assert rounds[0][0] == 0 and rounds[-1][1] == len(state.workspace._tiles.bodies) // 2 + 1
-        assert all(a[1] == b[0] for a, b in pairwise(rounds)) and len(seen) == len(rounds)
+        assert (len(seen) > 1) == (piece == 1 and count > 300) and seen == sorted(seen)
         assert seen[-1] == pytest.approx(count**2, rel=1e-3)
     assert np.array_equal(*found)
 

@@ -54,7 +54,6 @@ class Report:
     options: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """The rows of one kind."""
         return [row for row in self.rows if type(row) is kind]  # type: ignore[misc]
 
     @property

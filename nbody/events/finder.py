@@ -59,12 +59,10 @@ class Happened(NamedTuple):
 
     @property
     def time(self) -> float:
-        """When."""
         return float(self.row["time"][0])
 
     @property
     def step(self) -> int:
-        """The number of the step in which."""
         return int(self.row["step"][0])
 
 

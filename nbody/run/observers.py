@@ -121,9 +121,7 @@ def callback_of(
     if stepper is None:
         return None
     setup = stepper.setup
-    dt, clock = abs(setup.integrator.dt), stepper.clock
+    dt, clock, end = abs(setup.integrator.dt), stepper.clock, -math.inf if setup.plan.backward else math.inf
     if setup.integrator.facts.adaptive:
-        return Callback(
-            stepper, function, CallTimes(interval, -math.inf if setup.plan.backward else math.inf, clock.time)
-        )
+        return Callback(stepper, function, CallTimes(interval, end, clock.time))
     return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)

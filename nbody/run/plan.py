@@ -73,7 +73,6 @@ class Plan:
 
     @property
     def problem(self) -> Problem:
-        """What is asked of the forces."""
         scenario = self.scenario
         asked = self.integrator.facts.problem(scenario.gravity, scenario.precision, self.count)
         return asked._replace(ranks=team().size, gpus=self._gpus)
@@ -102,7 +101,6 @@ class Plan:
 
     @property
     def _first(self) -> Moment:
-        """Where the run begins."""
         return Moment(self.particles.step, self.particles.time) if self.particles else Moment(0, 0.0)
 
     @property

@@ -50,13 +50,9 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        sink: "TrajectoryWriter | None" = None,
-        measured: Measured | None = None,
-        at_a_time: int = 1,
-        raises: bool = True,
+        self, sink: "TrajectoryWriter | None", measured: Measured, at_a_time: int = 1, raises: bool = True
     ) -> None:
-        self._sink, self.measured, self._raises = sink, measured or Measured(), raises
+        self._sink, self.measured, self._raises = sink, measured, raises
         self.has_checkpoint = False
         self.error: BaseException | None = None
         self._failed = self._complete = False

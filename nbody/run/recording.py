@@ -204,11 +204,9 @@ class Recording(Observer):
         if not (isinstance(schedule, StepSchedule) and self._stepper.packs_frames):
             return 0, 0
         now, most = self._stepper.moment, min(at_most, MOST_STEPS)
-        if (
-            schedule.regular_after(now.step) >= self._frames_per_block
-            and self._frames_per_block * schedule.every <= most
-        ):
-            return self._frames_per_block, schedule.every
+        block = self._frames_per_block
+        if schedule.regular_after(now.step) >= block and block * schedule.every <= most:
+            return block, schedule.every
         return (1, 1) if at_most and schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:
@@ -233,7 +231,6 @@ class Recording(Observer):
             self._recorder.events(self.log.take(), self._setup.bodies.species_names)
 
     def record(self) -> None:
-        """Record the present moment."""
         if self._watch is not None:
             self._watch.frame()
         self.take([self._stepper.frame()])

@@ -99,7 +99,6 @@ class Setup:
 
     @property
     def integrator(self) -> Integrator:
-        """What makes the steps."""
         return self.plan.integrator
 
     @property
@@ -230,7 +229,6 @@ def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) 
 
 
 def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
-    """The bodies with their radii."""
     from nbody.integrators.collisions.radii import radii
 
     return replace(bodies, radius=radii(scenario, bodies))
