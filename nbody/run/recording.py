@@ -99,11 +99,6 @@ class Recording(Observer):
         self.measured.energies = Measured(self._setup).with_unrecorded(self._stepper.first_frame())
 
     @property
-    def begun(self) -> bool:
-        """True if the first frame has been recorded."""
-        return self.measured.frames > 0
-
-    @property
     def can_go_on(self) -> bool:
         """True if the file has a checkpoint."""
         started = self._file is not None and self._file.checkpoint is not None
@@ -133,7 +128,7 @@ class Recording(Observer):
 
     def require_both_ways(self) -> None:
         """Raise an InputError if the file can't record both directions of time."""
-        if self._file is not None and self.begun and self._setup.integrator.facts.adaptive:
+        if self._file is not None and self.measured.frames and self._setup.integrator.facts.adaptive:
             raise InputError(
                 f"integrate: {self.path} goes one way in time, because the steps of "
                 f"{self._setup.scenario.integrator.scheme} have no fixed length; record() the way back in another file"
@@ -163,7 +158,7 @@ class Recording(Observer):
         self._watch = watch
         if not self._setup.team.first:
             return nullcontext()
-        if not (self.begun or self.looks) and self._stepper.moved:
+        if not (self.measured.frames or self.looks) and self._stepper.moved:
             self._measure_beginning()
         writer = None
         if self._file is not None:
