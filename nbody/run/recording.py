@@ -17,7 +17,6 @@ from nbody.run.measured import Measured, Start
 from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule, of_whole_run, written
-from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
@@ -58,10 +57,6 @@ class Recording(Observer):
         self._checkpointed = time.perf_counter()
         self._recorder: Recorder | None = None
         self._watch: Watch | None = None
-
-    @property
-    def _setup(self) -> Setup:
-        return self._stepper.setup
 
     @property
     def _frames_per_block(self) -> int:
