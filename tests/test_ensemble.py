@@ -51,9 +51,13 @@ def recorded(scenario, path, **more):
 
 
 FORCES = {
-    "wisdom_holman": [{"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1}],
+    "wisdom_holman": [
+        {"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1},
+        {"field": "point_mass", "mass": 0.01, "centre": [9, 0, 0]},
+    ],
     "ias15": [{"field": "post_newtonian", "c": 63241.077}],
-}
+}  # fmt: skip
+"""Kernels of these three kinds are compiled for other tests too."""
 
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
@@ -157,6 +161,24 @@ def test_the_energy_of_all_is_the_sum_and_each_system_has_its_own(tmp_path):
         assert np.abs(run.systems["energy_error"]).max() < 1e-14
         assert (run.systems["steps"] > 0).all() and (run.systems["time"] == 2.0).all()
         assert "system_energy" not in observable_table(run.widths, run.observable)
+
+
+def test_plots_of_an_ensemble_have_a_colour_per_system_and_take_one(tmp_path):
+    """Not all as one cluster: an energy, and orbits about its own star, of each."""
+    observed = {"dt": 5.0, "observables": ["megno"]}
+    with recorded(pairs_of_planets(record=observed), tmp_path / "run.h5") as run:
+        said = []
+        energy, a, megno = nbody.plot(run, "energy", "a", "megno", notify=said.append).axes
+        assert said == [f"{run.path}: 8 of its 12 systems, evenly spread"]
+        error = run.observable("system_energy")[:, 11] / run.observable("system_energy")[0, 11] - 1
+        np.testing.assert_allclose(energy.lines[7].get_ydata(), np.abs(error), atol=1e-15)
+        np.testing.assert_allclose([line.get_ydata()[0] for line in a.lines[-2:]], [1.3, 1.0], rtol=1e-9)
+        assert megno.lines[8].get_ydata()[-1] == run.systems["megno"][11]
+        one = nbody.plot(run.system(11), "a", "orbits").axes
+        assert [line.get_ydata()[0] for line in one[0].lines] == [line.get_ydata()[0] for line in a.lines[-2:]]
+        assert len(one[1].lines[2].get_xdata()) > 5  # arcs about the star
+        with pytest.raises(InputError, match="virial ratio; it has that of all systems together; plot energy, orbits"):
+            nbody.plot(run, "virial")
 
 
 # --- Systems that end -----------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def draw_escapers(axes: Axes, view: View) -> None:
     axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
 
 
-NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemble's are in Trajectory.systems)"
+NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}'"
 
 
 def draw_megno(axes: Axes, view: View) -> None:

@@ -195,11 +195,12 @@ class StabilityMap:
         alone = member(self.scenario, index)
         return _through_encounters(alone) if self.status.flat[index] == ENCOUNTER else alone
 
-    def plot(self, *names: str, axes: "Axes | None" = None) -> "RunFigure":
-        """A figure with a panel for each of these quantities, by default all; or the first one drawn into ``axes``."""
+    def plot(self, *names: str, axes: "Axes | None" = None, style: str = "") -> "RunFigure":
+        """A figure in a matplotlib style (a name or a file) with a panel for each of these quantities, by default all; or
+        the first one drawn into ``axes``."""
         from nbody.maps.picture import plot_map
 
-        return plot_map(self, names or tuple(self.values), axes)
+        return plot_map(self, names or tuple(self.values), axes, style)
 
     # --- How it is made ---
 
