@@ -126,9 +126,8 @@ class Particles:
         def __getattr__(self, name: str) -> Any:
             column, *axis = SHORT.get(name, ("",))
             hint = f"; it is particles.{column}" + "".join(f"[:, {k}]" for k in axis) if column else ""
-            known = (
-                () if name[:1] == "_" else (*self.__dataclass_fields__, "count", "dimensions")
-            )  # a copy asks for some
+            private = name[:1] == "_"  # a copy asks for some
+            known = () if private else (*self.__dataclass_fields__, "count", "dimensions")
             raise AttributeError(f"particles have no attribute {name!r}{hint or did_you_mean(name, known)}")
 
     @property

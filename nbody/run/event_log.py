@@ -8,7 +8,6 @@ import numpy as np
 
 from nbody.particles import body_names
 from nbody.run.observers import Observer
-from nbody.run.setup import Setup
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
@@ -47,10 +46,6 @@ class EventLog(Observer):
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned, self.stopped, self._at_once = 0, False, "", 1
-
-    @property
-    def _setup(self) -> Setup:
-        return self._stepper.setup
 
     @property
     def rows(self) -> np.ndarray:

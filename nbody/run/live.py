@@ -244,7 +244,6 @@ class LiveRun:
             self.recording = None
 
     def _handle(self) -> None:
-        """Carry out the user's command."""
         command, self._command = self._command, None
         if command is Command.RESTART:
             self._first_energy = self.energy_error = math.nan

@@ -131,11 +131,9 @@ class WallClock:
 
     @property
     def is_steady(self) -> bool:
-        """True if the speed is steady."""
         return len(self._begun) == STEADY
 
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     def due(self) -> bool:

@@ -99,7 +99,6 @@ class Setup:
 
     @property
     def integrator(self) -> Integrator:
-        """What makes the steps."""
         return self.plan.integrator
 
     @property
@@ -179,17 +178,10 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
     )
 
 
-def _unpickled(
-    plan: Plan,
-    bodies: Particles,
-    events: "tuple[Event, ...]",
-    outcome: Outcome | None,
-    open_ended: bool,
-    used: np.ndarray,
-) -> Setup:
+def _unpickled(plan: Plan, bodies: Particles, *more: Any) -> Setup:
     """The setup that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
-    return Setup(plan, engine, bodies, team(), default_notify(), events, outcome, open_ended, used)
+    return Setup(plan, engine, bodies, team(), default_notify(), *more)
 
 
 def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
@@ -230,7 +222,6 @@ def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) 
 
 
 def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
-    """The bodies with their radii."""
     from nbody.integrators.collisions.radii import radii
 
     return replace(bodies, radius=radii(scenario, bodies))

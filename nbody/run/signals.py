@@ -31,7 +31,6 @@ class StopRequest:
         self.heard, self.requested = True, self.requested or not self.deferred
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The signal handler."""
         if self.requested or self.heard:
             raise KeyboardInterrupt
         self.signal_name = signal.Signals(number).name

@@ -427,7 +427,7 @@ class Simulation:
         if not len(rows):
             return
         self.stepper.apply(rows, species_names=species_names)
-        first = not (self._running or self.recording.begun)
+        first = not (self._running or self.recording.measured.frames)
         if first and (self.output is not None or not self.stepper.moved):
             self._begin_again()  # a run of the changed bodies
 

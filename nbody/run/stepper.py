@@ -86,12 +86,10 @@ class Stepper:
 
     @property
     def moment(self) -> Moment:
-        """Where the run is."""
         return self.motion.state.clock.moment
 
     @property
     def moved(self) -> bool:
-        """True if steps were made."""
         return self.clock.step != self.setup.bodies.step
 
     @property
@@ -441,7 +439,6 @@ def _frame_of(motion: Motion) -> Frame:
 
 
 def _energy_of(motion: Motion) -> float:
-    """The total energy at this moment."""
     frame = _frame_of(motion).wait()
     energy = float(frame.sums[0] + frame.sums[1])
     frame.release()

@@ -20,6 +20,7 @@ from typing import Any
 from nbody import machine
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
+from nbody.given import converted
 from nbody.run.cluster import Cluster, Task, attempt, status_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
@@ -189,11 +190,8 @@ def _varied(text: str) -> tuple[str, list[str]]:
             f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
         )
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
-    try:
-        if (numbers := range_of(listed, MOST)) is not None:
-            values = list(map(str, numbers))
-    except ValueError as error:
-        raise InputError(f"--vary {key}: {error}") from None
+    if (numbers := converted(f"--vary {key}: ", lambda text: range_of(text, MOST), listed)) is not None:
+        values = list(map(str, numbers))
     for value in values:
         read_assignment(f"{key}={value}", "--vary")
     return key, values
