@@ -135,7 +135,9 @@ def chosen_engine(
     what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     places = "engine", "integrator.scheme", "precision"
-    model = _options_of(written if written in STAND_FOR else check_name(written, scenario.where(*places)))
+    model: type[Group] = Accuracy  # what nbody reads itself, if the name stands for several engines
+    if written not in STAND_FOR:
+        model = ENGINES.load(check_name(written, scenario.where(*places))).Options
     if written in AUTOMATIC:
         for option in options:
             if option not in model.model_fields:
@@ -184,14 +186,6 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
         device = ENGINES.load(named.name).can.device
     return Choice(device, why, precision), systems_engine(device)
-
-
-def _options_of(name: str) -> type[Group]:
-    """The options of an engine; those that nbody reads itself, if the name stands for several."""
-    if name in STAND_FOR:
-        return Accuracy
-    model: type[Group] = ENGINES.load(name).Options
-    return model
 
 
 def _written(scenario: Scenario, model: type[Group], option: str) -> Any:

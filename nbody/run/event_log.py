@@ -8,7 +8,6 @@ import numpy as np
 
 from nbody.particles import body_names
 from nbody.run.observers import Observer
-from nbody.run.setup import Setup
 from nbody.run.signals import stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
@@ -48,10 +47,6 @@ class EventLog(Observer):
         self._rows: list[np.ndarray] = []
         self._taken, self._warned, self.stopped, self._at_once = 0, False, "", 1
         self._alone = stop_on_signals(signals=(SIGINT,))  # of single steps, which are as short as making it
-
-    @property
-    def _setup(self) -> Setup:
-        return self._stepper.setup
 
     @property
     def rows(self) -> np.ndarray:

@@ -161,7 +161,7 @@ class Loop:
     def _steps(self) -> Iterator[ProgressEvent]:
         clock, stop, queued, at_most = self.clock, self.stop, 0, 0
         self._team.in_collective = True
-        if not self._recording.begun:
+        if not self._recording.measured.frames:
             self._recording.record()
             self._checkpoint()
         while not self.ended and not stop.requested:

@@ -72,7 +72,7 @@ class Plan:
     backward: bool = False
 
     @property
-    def problem(self) -> Problem:
+    def _problem(self) -> Problem:
         scenario = self.scenario
         asked = self.integrator.facts.problem(scenario.gravity, scenario.precision, self.count)
         return asked._replace(ranks=team().size, gpus=self._gpus)
@@ -81,9 +81,9 @@ class Plan:
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
         added, working = self._of_integrator
-        found = needs(self.engine_kind, self.problem, added, working.first)
+        found = needs(self.engine_kind, self._problem, added, working.first)
         if self._gpus > 1:
-            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + working.helper
+            found["each other GPU"] = self.engine_kind.memory(self._problem).helper + working.helper
         return found
 
     @property
@@ -221,7 +221,7 @@ class Plan:
         columns, working = self._of_integrator
         ranks, added, where = team(), (columns, working.first), scenario.where("initial.particles")
         engine = make_engine(
-            self.engine_kind, self.engine_name, self.engine_options, self.problem, where, self.fields, ranks, added
+            self.engine_kind, self.engine_name, self.engine_options, self._problem, where, self.fields, ranks, added
         )
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)

@@ -178,17 +178,10 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
     )
 
 
-def _unpickled(
-    plan: Plan,
-    bodies: Particles,
-    events: "tuple[Event, ...]",
-    outcome: Outcome | None,
-    open_ended: bool,
-    used: np.ndarray,
-) -> Setup:
+def _unpickled(plan: Plan, bodies: Particles, *more: Any) -> Setup:
     """The setup that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
-    return Setup(plan, engine, bodies, team(), listener(), events, outcome, open_ended, used)
+    return Setup(plan, engine, bodies, team(), listener(), *more)
 
 
 def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
