@@ -193,15 +193,11 @@ class Particles:
         if n == 0:
             raise InputError(f"{where}there are no particles; give at least one")
         for name in ("position", "velocity", "id", "species"):
-            if len(getattr(self, name)) != n:
-                raise InputError(
-                    f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
-                    "every array needs one row per particle"
-                )
-            if name in ("id", "species") and getattr(self, name).ndim != 1:
-                raise InputError(
-                    f"{where}{name} must have one number per particle, ({n},); got {getattr(self, name).shape}"
-                )
+            if len(given := getattr(self, name)) != n:
+                fix = "every array needs one row per particle"
+                raise InputError(f"{where}{name} has {len(given)} rows but mass has {n}; {fix}")
+            if name in ("id", "species") and given.ndim != 1:
+                raise InputError(f"{where}{name} must have one number per particle, ({n},); got {given.shape}")
         if self.dimensions not in (2, 3) or self.velocity.shape != self.position.shape:
             raise InputError(
                 f"{where}position {self.position.shape} and velocity {self.velocity.shape} "
