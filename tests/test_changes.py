@@ -608,6 +608,8 @@ def test_an_empty_simulation_is_filled_body_by_body_and_is_that_of_all_bodies():
         run.integrate(12.0)
     assert ids == [0, 1, 2] and len(filled.events["time"]) == 3
     np.testing.assert_array_equal(filled.particles.position, whole.particles.position)
+    with pytest.raises(InputError, match="name: there is a body 'b'; give it another name, or species='b'"):
+        filled.add(m=1e-9, a=0.01, about="b", name="b")
     filled.add(m=1e-9, a=0.01, about="b", species="b")
     assert filled.particles.count == 4 and abs(filled.orbits(1, [3]).a[0] - 0.01) < 1e-15
 

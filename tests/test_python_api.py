@@ -525,3 +525,16 @@ def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):
         Simulation(falling, **keys).run(9)
     with Trajectory(tmp_path / "run.h5") as run:
         assert len(run) == 2
+
+
+@pytest.mark.parametrize(
+    ("mass", "shape", "line"),
+    [
+        (2, (1, 3), "particles: position has 1 rows but mass has 2; every array needs one row"),
+        (4, (3, 4), r"position has 3 rows but mass has 4; transpose it, position\.T"),
+        (4, (4, 4), r"must both be \(N, 2\) or both \(N, 3\)"),
+    ],
+)
+def test_particles_of_shapes_that_do_not_fit_are_refused_at_once(mass, shape, line):
+    with pytest.raises(InputError, match=line):
+        nbody.Particles(np.ones(mass), np.ones(shape), np.ones(shape))

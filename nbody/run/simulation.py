@@ -370,7 +370,8 @@ class Simulation:
                 one that is given here and was used is refused. Of one body also ``m``, ``x``, ``y``, ``z``, ``vx``, ``vy``,
                 ``vz`` (0 if only others are given), or elements as of :func:`nbody.planets`: ``a``, ``P`` or ``q``, ``e``,
                 ``inc``, ``Omega``, ``omega``, ``pomega``, and ``f``, ``M``, ``E``, ``l`` or ``T``; angles in degrees;
-                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same.
+                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same, but may not be that
+                of another body.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
