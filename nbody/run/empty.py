@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.initial.combine import concatenated
 from nbody.integrators import INTEGRATORS
 from nbody.particles import Particles, rows_of
 from nbody.run.changes import new_bodies, removed, species_among
@@ -48,14 +49,10 @@ class Collected:
         now = self.bodies
         new = new_bodies(given, values, now, np.union1d(self.used, now.id), self.scenario)
         names, species = species_among(new, now)
-        radius = [each.radius if len(each.radius) else np.zeros(each.count) for each in (now, new)]
-        mass, position, velocity, id = (
-            np.concatenate([getattr(each, name) for each in (now, new) if each.count])
-            for name in ("mass", "position", "velocity", "id")
+        parts, kinds = ([now, new], [now.species, species]) if now.count else ([new], [species])
+        self.bodies = replace(
+            concatenated(parts, kinds, names), id=np.concatenate([now.id, new.id]), time=now.time, step=now.step
         )
-        radii = np.concatenate(radius) if len(now.radius) or len(new.radius) else np.empty(0)
-        species = np.concatenate([now.species, species])
-        self.bodies = Particles(mass, position, velocity, id, now.time, now.step, species, names, radii)
         return new.id.copy()
 
     def remove(self, ids: Any) -> None:

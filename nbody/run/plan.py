@@ -205,9 +205,8 @@ class Plan:
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
         device += f" {team().size} ranks" if team().size > 1 else ""
-        options = "".join(
-            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
-        )
+        chosen = self.engine_options.model_dump(exclude_none=True)
+        options = "".join(f" {name} {value}" for name, value in chosen.items())
         return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:

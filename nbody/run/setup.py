@@ -173,9 +173,8 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
         bodies = _with_radii(scenario, bodies)
     if isinstance(scenario.initial, FromArrays) and ranks.size == 1:
         planned = replace(planned, scenario=scenario.with_bodies(bodies))
-    return Setup(
-        planned, engine, bodies, ranks, notify, _events(asked, scenario, bodies), asked.outcome, asked.open_ended
-    )
+    events = _events(asked, scenario, bodies)
+    return Setup(planned, engine, bodies, ranks, notify, events, asked.outcome, asked.open_ended)
 
 
 def _unpickled(plan: Plan, bodies: Particles, *more: Any) -> Setup:
