@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
+import nbody
 from nbody import Simulation, Trajectory
 from nbody.errors import InputError
 from nbody.integrators import INTEGRATORS
@@ -113,3 +114,18 @@ def test_other_processes_go_on_with_a_simulation():
         position, other = pool.apply(later, (run,))
     run.step(3)
     assert np.array_equal(position, run.particles.position) and same_bits(run, other)
+
+
+def spring(x, y, z):
+    return -x, -y, -z
+
+
+def test_a_pickle_goes_on_in_a_process_that_does_not_know_its_force(monkeypatch):
+    run = Simulation(PLANETS, dt=1 / 64, fields=[nbody.force(spring)], **KEYS)
+    run.step()
+    pickled = pickle.dumps(run)
+    monkeypatch.setattr(nbody.fields.function, "_known", {})
+    other = pickle.loads(pickled)
+    for each in (run, other):
+        each.step(4)
+    assert np.array_equal(run.state.position, other.state.position)

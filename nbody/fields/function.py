@@ -7,8 +7,7 @@
 
     nbody.Simulation(particles, fields=[spring, satellite], …)
 
-The names of its arguments say what a force depends on. A recording stores the source, the names and the parameters, as a
-record of what was computed; a function is never made from them.
+The names of its arguments say what a force depends on. A recording stores its source, of which no function is ever made.
 """
 
 import hashlib
@@ -33,19 +32,13 @@ NAMES = tuple(name for name in ARGUMENTS.split(", ") if name not in "Mp")
 """What a function may ask for by the name of an argument."""
 
 COMPONENTS = {
-    "position": "x, y, z",
-    "pos": "x, y, z",
-    "velocity": "vx, vy, vz",
-    "vel": "vx, vy, vz",
-    "mass": "m",
-    "time": "t",
-}
+    "position": "x, y, z", "pos": "x, y, z", "velocity": "vx, vy, vz", "vel": "vx, vy, vz", "mass": "m", "time": "t",
+}  # fmt: skip
 """What others call these."""
 
 HOW = "nbody.Simulation(…, fields=[nbody.force(function)])"
 
-_known: dict[str, "Force"] = {}
-"""The forces of this process by their digests."""
+_known: dict[str, "Force"] = {}  # the forces of this process by their digests
 
 UNDESCRIBED = "of this process: "
 """The beginning of a digest of a function that refers to what has no description."""
@@ -179,6 +172,9 @@ class FunctionField(Field):
         term = self.term()
         return self.model_copy(update={"energy": term.returns == 4 or term.potential is not None})
 
+    def __reduce__(self) -> Any:  # another process finds the functions by their names
+        return _pickled, ((known := _known[self.digest])._function, known._potential, self.values)
+
     def term(self) -> Term:
         return _known[self.digest].term
 
@@ -294,3 +290,7 @@ def _returned(name: str, function: Callable[..., Any], arguments: int) -> int:
 
 def _counted(returned: int) -> str:
     return {0: "something else", 1: "one number"}.get(returned, f"{returned} numbers")
+
+
+def _pickled(function: Callable[..., Any], potential: Callable[..., Any] | None, values: Mapping[str, float]) -> Any:
+    return FunctionField.model_validate(force(function, potential=potential, **values).options)
