@@ -10,7 +10,7 @@ import numpy as np
 
 from nbody.errors import InputError, shortened
 
-T = TypeVar("T", int, float)
+T = TypeVar("T")
 
 
 class KeyProblem(ValueError):

@@ -51,9 +51,13 @@ def recorded(scenario, path, **more):
 
 
 FORCES = {
-    "wisdom_holman": [{"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1}],
+    "wisdom_holman": [
+        {"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1},
+        {"field": "point_mass", "mass": 0.01, "centre": [9, 0, 0]},
+    ],
     "ias15": [{"field": "post_newtonian", "c": 63241.077}],
-}
+}  # fmt: skip
+"""Kernels of these three kinds are compiled for other tests too."""
 
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
@@ -159,6 +163,24 @@ def test_the_energy_of_all_is_the_sum_and_each_system_has_its_own(tmp_path):
         assert "system_energy" not in observable_table(run.widths, run.observable)
 
 
+def test_plots_of_an_ensemble_have_a_colour_per_system_and_take_one(tmp_path):
+    """Not all as one cluster: an energy, and orbits about its own star, of each."""
+    observed = {"dt": 5.0, "observables": ["megno"]}
+    with recorded(pairs_of_planets(record=observed), tmp_path / "run.h5") as run:
+        said = []
+        energy, a, megno = nbody.plot(run, "energy", "a", "megno", notify=said.append).axes
+        assert said == [f"{run.path}: 8 of its 12 systems, evenly spread"]
+        error = run.observable("system_energy")[:, 11] / run.observable("system_energy")[0, 11] - 1
+        np.testing.assert_allclose(energy.lines[7].get_ydata(), np.abs(error), atol=1e-15)
+        np.testing.assert_allclose([line.get_ydata()[0] for line in a.lines[-2:]], [1.3, 1.0], rtol=1e-9)
+        assert megno.lines[8].get_ydata()[-1] == run.systems["megno"][11]
+        one = nbody.plot(run.system(11), "a", "orbits").axes
+        assert [line.get_ydata()[0] for line in one[0].lines] == [line.get_ydata()[0] for line in a.lines[-2:]]
+        assert len(one[1].lines[2].get_xdata()) > 5  # arcs about the star
+        with pytest.raises(InputError, match="virial ratio; it has that of all systems together; plot energy, orbits"):
+            nbody.plot(run, "virial")
+
+
 # --- Systems that end -----------------------------------------------------------------------------------------------
 
 
@@ -211,8 +233,8 @@ def test_numbers_that_are_not_finite_end_their_system_and_no_other():
     made.run(steps=10)
     made.state.map_position[3 * 11 + 1] = 0.0  # a planet in its star
     made.run(steps=10)
-    assert made.stepper.integrator._status[11] == 3 and made.stepper.integrator._steps[11] == 10
-    assert not made.stepper.integrator._status[8:11].any()
+    now = made.stepper.integrator.arrays()
+    assert now["status"][11] == 3 and now["steps"][11] == 10 and not now["status"][8:11].any()
     assert all(np.isfinite(array).all() for array in made.state.arrays().values())
 
 

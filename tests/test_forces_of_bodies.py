@@ -122,16 +122,12 @@ def test_a_companion_as_a_field_is_the_companion_as_a_body():
     assert np.ptp([e for e, _ in seen]) > 0.4 and np.ptp([conserved for _, conserved in seen]) < 0.1
 
 
-def test_hermite4_and_the_maps_move_planets_about_an_oblate_star_to_their_orders():
+def test_hermite4_and_leapfrog_move_planets_about_an_oblate_star_to_their_orders():
+    """The maps do in test_planets_in_fields.py."""
     bodies = star_and({"a": 1.0, "e": 0.1, "inc": 20}, {"a": 3.0, "inc": 3}, mass=1e-3)
     force = [fields.J2(j2=1e-2, radius=0.2)]
     exact = moved(bodies, force, 10.0).particles.position
-    for scheme, order, dt in (
-        ("hermite4", 4, 0.02),
-        ("wisdom_holman", 2, 0.1),
-        ("hybrid", 2, 0.1),
-        ("leapfrog", 2, 0.02),
-    ):
+    for scheme, order, dt in (("hermite4", 4, 0.02), ("leapfrog", 2, 0.02)):
         errors = [
             np.abs(moved(bodies, force, 10.0, scheme, dt=h).particles.position - exact).max() for h in (dt, dt / 2)
         ]

@@ -58,12 +58,19 @@ def test_every_component_is_described():
         ("gravity.softening", ["`cutoff`: no force"]),
         ("seed", ["`seed` (whole number ≥ 0; default 1)"]),
         ("rotation", ["around the axis of the angular momentum", "options: `--frame`, `--species`, `--cylindrical`"]),
+        ("engine.tree", ["gpu-tree, or cpu-tree"]),
         ("gpu-tree", ["`gpus` (whole number, all, or a list; optional)", "computes on: GPUs"]),
     ],
 )  # fmt: skip
 def test_a_name_or_a_path_of_keys_is_explained(path, texts):
     page = "\n".join(found(path).values())
     assert all(text in page for text in texts), page
+
+
+def test_what_two_components_of_a_name_have_in_common_is_said_once():
+    page = "\n".join(found("integrator.wisdom_holman").values())
+    assert page.count("`corrector`") == page.count("source: ") == 1 and page.count("precisions: ") == 2
+    assert len(found("wisdom_holman.corrector")) == 1
 
 
 def test_help_and_list_print_it(capsys):

@@ -181,7 +181,9 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     *_, last = capsys.readouterr().out.strip().splitlines()
     found = json.loads(last)
     assert found["done"] == found["systems"] == 6 and found["axes"]["x"]["path"] == "initial.bodies.2.a"
-    assert main(["plot", "map.h5", "survival", "-o", "map.png"]) == 0
+    (tmp_path / "paper.mplstyle").write_text("figure.figsize: 2, 2\nsavefig.dpi: 50\n")
+    assert main(["plot", "map.h5", "survival", "-o", "map.png", "--style", "paper.mplstyle"]) == 0
+    assert nbody.map("map.h5").plot("survival", style="paper.mplstyle").get_size_inches().tolist() == [2, 2]
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     assert (
         main(["plot", "map.h5", "--frame", "3"]) == 2 and "--frame belong to plots of runs" in capsys.readouterr().err

@@ -156,6 +156,13 @@ def test_a_quantity_that_never_changes_is_drawn_too(tmp_path):
     assert lines(figure)[0][:, 1].tolist() == [0, 0]
 
 
+def test_the_one_error_of_two_frames_is_a_dot(tmp_path):
+    """That of the first frame is 0, which a logarithmic axis does not show."""
+    for frames, marker in ((2, "o"), (3, "None")):
+        figure = nbody.plot(record(tmp_path / f"{frames}.h5", frames), "energy")
+        assert figure.axes[0].lines[0].get_marker() == marker
+
+
 def test_frames_that_are_not_finite_are_left_out_of_a_series_and_refused_as_a_profile(tmp_path):
     path, said = record(tmp_path / "a.h5", spoil=2), []
     assert [len(line) for line in lines(nbody.plot(path, "lagrangian", notify=said.append))] == [4] * 3
@@ -316,7 +323,7 @@ def test_list_names_every_plot(capsys):
             ["run.h5", "energy", "--model", "king"],
             "model king: no panel shows it; plot density, dispersion, profile or",
         ),
-        (["run.h5", "--out", "a.jpg"], "a.jpg: figures are .png, .pdf or .svg"),
+        (["run.h5", "--output", "a.jpg"], "a.jpg: figures are .png, .pdf or .svg"),
         (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),
         (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another name"),
     ],

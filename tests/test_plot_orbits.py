@@ -72,6 +72,14 @@ def test_the_focus_is_left_out_unless_it_is_named_and_a_hyperbola_has_no_period(
     assert len(nbody.plot(run, "a", bodies=[1, 2], about=0).axes[0].lines) == 2
 
 
+def test_all_planets_of_the_solar_system_are_drawn_and_look_different(tmp_path):
+    system = nbody.solar_system()
+    nbody.simulate(system, steps=1, dt=0.01, engine="cpu", precision="float64", output=tmp_path / "a.h5").close()
+    (axes,) = nbody.plot(tmp_path / "a.h5", "orbits").axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(system.species_names)
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines[::2]}) == 11
+
+
 def test_the_angles_of_a_resonance_are_those_of_its_definition(run):
     (axes,) = nbody.plot(run, "resonance", bodies=[2, 1], resonance="3:1").axes
     with nbody.Trajectory(run) as opened:

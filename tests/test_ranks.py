@@ -142,18 +142,16 @@ def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path):
         assert first_difference(path, tmp_path / Path(path).name) is None
 
 
-def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):
-    for rank, found in enumerate(session("values,failures", tmp_path)):
-        broadcast, squares, whole_rows, blocks = found["values"]
+def test_one_simulation_of_several_ranks_is_used_as_one_of_one(whole, tmp_path):
+    """After values and rows have reached every rank, and so have errors."""
+    found = session("values,failures,going_on,simulated,changing,wrong_states,full_disk", tmp_path)
+    for rank, each in enumerate(found):
+        broadcast, squares, whole_rows, blocks = each["values"]
         assert broadcast == {"from": 0} and squares == [0, 1, 4] and whole_rows
         assert blocks == [[rank + 2, 10 * p + rank] for p in range(3)]
-        first, second, third = found["failures"]
+        first, second, third = each["failures"]
         assert first.startswith("rank 1 (") == (rank != 1) and first.endswith("this value is wrong")
         assert second == third == "this value is wrong"
-
-
-def test_one_simulation_of_several_ranks_is_used_as_one_of_one(whole, tmp_path):
-    found = session("going_on,simulated,changing,wrong_states,full_disk", tmp_path)
     assert first_difference(whole[0], tmp_path / "parts.h5") is None
     energy = Simulation(Scenario.load(whole[1])).run().energy_final
     assert all(each["going_on"] == [6, 20, energy, 6] for each in found)

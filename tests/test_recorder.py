@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 from conftest import ENVIRONMENT, ROOT, until
 
+from nbody import Particles, Simulation
 from nbody.errors import RunFailed
+from nbody.run.measured import Measured
 from nbody.run.recorder import Recorder
 from nbody.run.signals import stop_on_signals
 from nbody.state import Frame
@@ -55,10 +56,17 @@ class Counted(Frame):
         Counted.released += 1
 
 
-def test_frames_and_checkpoints_come_in_order_and_then_the_end():
+@pytest.fixture
+def measured():
+    """What measures frames of three bodies."""
+    bodies = Particles(np.ones(3), np.eye(3), np.zeros((3, 3)))
+    return Measured(Simulation(bodies, dt=1.0, softening=0.1, engine="reference", precision="float64").setup)
+
+
+def test_frames_and_checkpoints_come_in_order_and_then_the_end(measured):
     sink = SlowSink()
     sink.answer.set()
-    with Recorder(sink) as recorder:
+    with Recorder(sink, measured) as recorder:
         for step in range(10):
             recorder.record(Counted(step))
         recorder.checkpoint({}, {})
@@ -66,9 +74,9 @@ def test_frames_and_checkpoints_come_in_order_and_then_the_end():
     assert sink.said == [*range(10), "checkpoint", "complete"] and recorder.measured.frames == 10
 
 
-def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
+def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink(measured):
     sink, Counted.released = SlowSink(), 0
-    with pytest.raises(ZeroDivisionError), Recorder(sink) as recorder:
+    with pytest.raises(ZeroDivisionError), Recorder(sink, measured) as recorder:
         recorder.record(Counted(0))
         assert until(lambda: sink.writing)
         for step in range(1, 4):
@@ -78,7 +86,7 @@ def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
     assert sink.said == [0, "stopped"] and Counted.released == 4
 
 
-def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_waited_for():
+def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_waited_for(measured):
     class Late(Counted):
         def arrived(self):
             return arrive.is_set()
@@ -87,7 +95,7 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
             assert arrive.wait(300)
 
     sink, arrive, Counted.released = SlowSink(), threading.Event(), 0
-    with Recorder(sink, at_a_time=3) as recorder:
+    with Recorder(sink, measured, at_a_time=3) as recorder:
         recorder.record(Counted(0))
         assert until(lambda: sink.writing)
         for step in range(1, 9):
@@ -102,14 +110,17 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
     assert sink.said == [*range(9), "checkpoint", 9, 10, "complete"] and Counted.released == 11
 
 
-def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_together():
+def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_together(measured):
     class Broken(Counted):
         def __init__(self, step):
             super().__init__(step)
             self.position[1, 2] = self.sums[0] = np.nan
 
     sink = SlowSink()
-    with pytest.raises(RunFailed, match="step 3: the position of particle 1"), Recorder(sink, at_a_time=6) as recorder:
+    with (
+        pytest.raises(RunFailed, match="step 3: the position of particle 1"),
+        Recorder(sink, measured, at_a_time=6) as recorder,
+    ):
         recorder.record(Counted(0))
         assert until(lambda: sink.writing)
         for step in range(1, 6):
@@ -119,7 +130,7 @@ def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_toget
     assert sink.said == [0, 1, 2, "stopped"] and recorder.measured.frames == 3
 
 
-def test_snapshots_queued_after_an_error_are_released_all_the_same():
+def test_snapshots_queued_after_an_error_are_released_all_the_same(measured):
     released = []
 
     class Noted(Counted):
@@ -131,25 +142,24 @@ def test_snapshots_queued_after_an_error_are_released_all_the_same():
         def append_many(self, frames):
             raise RunFailed("the disk is full")
 
-    recorder = Recorder(Full(), at_a_time=4)
+    recorder = Recorder(Full(), measured, at_a_time=4)
     with pytest.raises(RunFailed, match="full"), recorder:
         recorder.record(Noted(0))
-        assert until(lambda: recorder._failed)
+        assert until(lambda: recorder.error)
         recorder.record(*map(Noted, range(1, 5)))
     assert until(lambda: len(released) == 5)
 
 
-def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
+def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing(measured):
     """The second interrupt ends the wait for the disk during a write; the sink stays open."""
+
+    class Impatient(Recorder):
+        def abandon(self):  # the second interrupt has been noticed
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+            super().abandon()
+
     sink = SlowSink()
-    recorder = Recorder(sink)
-
-    def press():
-        assert until(lambda: recorder._failed)  # the second interrupt has been noticed
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=press).start()
+    recorder = Impatient(sink, measured)
     with pytest.raises(KeyboardInterrupt), stop_on_signals() as stop, recorder:
         stop.requested = True  # by the first one
         recorder.record(Counted(0))
@@ -160,12 +170,12 @@ def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
     assert until(lambda: sink.said == [0, "stopped"])
 
 
-def test_a_disk_that_fails_at_the_end_of_a_recording_is_reported():
+def test_a_disk_that_fails_at_the_end_of_a_recording_is_reported(measured):
     class Full(SlowSink):
         def close(self, complete):
             raise RunFailed("the disk is full")
 
-    with pytest.raises(RunFailed, match="full"), Recorder(Full()) as recorder:
+    with pytest.raises(RunFailed, match="full"), Recorder(Full(), measured) as recorder:
         recorder.close()
 
 

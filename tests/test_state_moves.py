@@ -75,10 +75,9 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
     large.restore(state.arrays())
     for _ in range(3):
         host.moves.make(step), state.moves.make(step)
-        [one] = large.frames.snapshots(to_frames(large), 1, key="step")
+        [one] = large.frames.snapshots(to_frames(large), 3, key="step")
         same(one.wait().position, host.position), same(one.velocity, host.velocity)
         one.release()
-    assert large.frames._staging.buffers == 1
 
     before = state.arrays()
     state.moves.kick(1.0)

@@ -624,5 +624,5 @@ def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorde
     window.draw()
     color = window.controls.look.color
     assert color not in ("density", "potential") and f"color: {color}" in window.notice
-    assert window.renderer._drawn.color == color and not window.renderer.problem
+    assert window.renderer.look.color == color and not window.renderer.problem
     window.close()

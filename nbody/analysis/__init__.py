@@ -16,6 +16,13 @@ PROFILE = ("density", "dispersion", "rotation")
 
 ELEMENTS = ("a", "e", "inc", "pomega")
 
+_OF_ORBITS = {
+    "a": "semi-major axis, of chosen bodies (--bodies, --about),", "P": "orbital period", "q": "distance of the pericentre",
+    "e": "eccentricity", "inc": "inclination", "Omega": "longitude of the ascending node",
+    "omega": "argument of the pericentre", "pomega": "longitude of the pericentre", "f": "true anomaly",
+    "M": "mean anomaly", "l": "mean longitude",
+}  # fmt: skip
+
 PLOTS = Registry(
     "plot",
     {
@@ -32,17 +39,7 @@ PLOTS = Registry(
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
         "elements": Entry("nbody.analysis:ELEMENTS", "orbital elements over time: a, e, inc and pomega, four panels"),
         "resonance": Entry("nbody.analysis.elements:RESONANCE", "angles of a resonance (--resonance 3:2)"),
-        "a": Entry("nbody.analysis.elements:A", "semi-major axis over time, of chosen bodies (--bodies, --about)"),
-        "P": Entry("nbody.analysis.elements:P", "orbital period over time"),
-        "q": Entry("nbody.analysis.elements:Q", "distance of the pericentre over time"),
-        "e": Entry("nbody.analysis.elements:E", "eccentricity over time"),
-        "inc": Entry("nbody.analysis.elements:INC", "inclination over time"),
-        "Omega": Entry("nbody.analysis.elements:NODE", "longitude of the ascending node over time"),
-        "omega": Entry("nbody.analysis.elements:ARGUMENT", "argument of the pericentre over time"),
-        "pomega": Entry("nbody.analysis.elements:PERICENTRE", "longitude of the pericentre over time"),
-        "f": Entry("nbody.analysis.elements:TRUE", "true anomaly over time"),
-        "M": Entry("nbody.analysis.elements:MEAN", "mean anomaly over time"),
-        "l": Entry("nbody.analysis.elements:LONGITUDE", "mean longitude over time"),
+        **{name: Entry(f"nbody.analysis.elements:{name}", f"{text} over time") for name, text in _OF_ORBITS.items()},
         "transits": Entry("nbody.analysis.transits:TRANSITS", "transit times, observed minus calculated (O − C, TTV)"),
         "bodies": Entry("nbody.analysis.positions:BODIES", "positions at a frame (--frame)"),
         "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, and residuals with --model"),

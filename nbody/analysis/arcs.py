@@ -38,10 +38,9 @@ def kepler_arcs(run: Trajectory, frames: Sequence[int], rows: Sequence[int]) -> 
     if not len(moving) or len(frames) < 2 or run.mass[:2].sum() <= run.mass.sum() / 2:
         return {}
     try:
-        moments = []
+        moments, positions, velocities = [], run.position, run.velocity
         for frame in frames:  # merged bodies have no mass
-            now = run.frame(frame)
-            bodies = Particles(run.left(frame).mass, now.position, now.velocity)
+            bodies = Particles(run.left(frame).mass, positions[frame], velocities[frame])
             moments.append((bodies.in_space()[0][moving], *relative_motion(bodies, moving, "inner")))
     except InputError:  # a damaged velocity: chords need none
         return {}

@@ -15,16 +15,17 @@ from nbody.particles import Particles, body_names, rows_of
 from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
 from nbody.trajectory import Trajectory
+from nbody.trajectory.reading.systems import System
 from nbody.whole_file import Notify
 
 Array = np.ndarray
 Read = TypeVar("Read")
 
-PATH_FRAMES = 2000
-"""The most frames that are read for paths and orbits."""
+PATH_FRAMES, SAMPLES = 2000, 200
+"""The most frames that are read for paths and orbits, and from which an observable that was not recorded is computed."""
 
-SAMPLES = 200
-"""The most frames from which an observable that was not recorded is computed."""
+FEW = 16
+"""The most bodies for which a run is shown by orbits, of all of them, instead of profiles."""
 
 BODIES, FEWEST = 2_000_000, 16
 """Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""
@@ -36,16 +37,17 @@ class RunData:
     """A recording as plots see it.
 
     Attributes:
-        run: the trajectory.
+        run: the trajectory, or one system of an ensemble.
         label: its name in a legend.
         species: the number of the species whose bodies are shown; None for all bodies.
         count: the number of these bodies.
         time: (T,), in a unit that people read, ``unit("time")``; ``time_factor`` times that of the run.
     """
 
-    def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
+    def __init__(self, run: Trajectory | System, label: str, notify: Notify = lambda line: None) -> None:
         """Raises InputError if the recording has no frame."""
-        self.run, self.label, self.notify = run, label, notify
+        self.run: Any = run
+        self.label, self.notify = label, notify
         self.species: int | None = None
         self.count = run.count
         self.time_factor, self._time_unit = shown_time(run.units.symbol("time"))
@@ -125,6 +127,8 @@ class RunData:
         values = self._recorded(name)
         self._check_of_all(name)
         if values is None:
+            if name in self.run.widths and isinstance(self.run, System):
+                fix = "it has that of all systems together; plot energy, orbits or elements"
             raise InputError(f"{self.run.path}: holds no {name.replace('_', ' ')}; {fix}")
         return values
 

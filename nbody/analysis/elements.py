@@ -12,11 +12,8 @@ from nbody.analysis.panel import ABOVE, Plot, View, frames_per_oscillation, labe
 from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
 
-CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
-"""Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
-
-FAST = ("f", "M", "l")
-"""Angles that turn once per period."""
+CYCLIC, FAST = ("Omega", "omega", "pomega", "f", "M", "l"), ("f", "M", "l")
+"""Angles, which are drawn as points: a line would cross the panel at every turn; and those that turn once per period."""
 
 WIDE = 20
 """Lengths and times that differ by more than this factor have a logarithmic axis."""
@@ -33,7 +30,7 @@ def draw_element(name: str, axes: Axes, view: View) -> None:
             style = _points(view, r, k, len(time)) if name in CYCLIC else view.style(r, k)
             (line,) = axes.plot(time, np.where(np.isfinite(y := values[:, column]), y, np.nan), **style)
             view.bodies_shown.setdefault(label, line)
-        if name in FAST and len(time) > 1:
+        if name in FAST and np.ptp(time) > 0:
             warn_if_sparse(axes, run, np.nanmin(orbits.P) * run.time_factor * (len(time) - 1) / np.ptp(time))
         elif name not in CYCLIC:
             warn_if_sparse(axes, run, min(map(frames_per_oscillation, values.T)))
@@ -105,7 +102,7 @@ def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
     return max(map(int, parts)), min(map(int, parts))
 
 
-A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
+a, P, q, e, inc, Omega, omega, pomega, f, M, l = (  # noqa: E741
     Plot(partial(draw_element, name), options=("bodies", "about", "species")) for name in LABELS
 )
 RESONANCE = Plot(draw_resonance, options=("bodies", "about", "resonance"))

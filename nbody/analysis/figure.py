@@ -16,23 +16,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nbody.analysis import FEW_OVERVIEW, OVERVIEW, PLOTS
-from nbody.analysis.data import RunData
+from nbody.analysis.data import FEW, RunData, spread
 from nbody.analysis.elements import resonance_of
 from nbody.analysis.models import GIVEN, MODELS
 from nbody.analysis.panel import Plot, View
 from nbody.errors import InputError, unknown
 from nbody.figures import GREY, RC, SERIES, plain, tidy_log
 from nbody.trajectory import Trajectory
+from nbody.trajectory.reading.systems import System, number_of_systems
 from nbody.whole_file import Notify
 
-Source: TypeAlias = Trajectory | str | os.PathLike
+OPEN = Trajectory, System
+Source: TypeAlias = Trajectory | System | str | os.PathLike
 
 PANEL = (3.4, 2.7)
 SINGLE = (5.0, 3.6)
 """Sizes in inches: of a panel among others, and of the only one."""
-
-FEW = 16
-"""The most bodies for which a run is shown by orbits instead of profiles."""
 
 DPI = 200
 
@@ -71,7 +70,7 @@ def plot(
         nbody.plot(run, "a", "e", "resonance", bodies=[1, 2], resonance="3:2")
 
     Args:
-        run: a Trajectory or the path of a recording, or several of them.
+        run: a Trajectory, the path of a recording, or several of them; one system of an ensemble is ``run.system(7)``.
         plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
         frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
             one run, the last of several.
@@ -88,10 +87,7 @@ def plot(
         notify: receives a line about each quantity that is computed from a part of the frames, or is sparse.
 
     Raises:
-        InputError: an unknown plot or model, a model without a panel that shows it, a species without bodies, a file that is
-            no recording, a frame or a body that it does not have, a frame with numbers that are not finite, no such style,
-            one frame where a change is to be shown, an observable that was not recorded, a body without an orbit about the
-            focus.
+        InputError: one line about a wrong choice, or about what the recording lacks.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
     frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
@@ -100,8 +96,9 @@ def plot(
     if model not in ("", *MODELS, GIVEN):
         raise unknown("model", model, [*MODELS, GIVEN])
     with ExitStack() as opened:
-        runs = [each if isinstance(each, Trajectory) else opened.enter_context(Trajectory(each)) for each in sources]
-        data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
+        runs = [each if isinstance(each, OPEN) else opened.enter_context(Trajectory(each)) for each in sources]
+        named = zip(runs, _labels(runs), strict=True)
+        data = [part for one, label in named for part in _by_system(RunData(one, label, notify))]
         for one in data:
             for each in frames:
                 one.run.index(each)
@@ -109,15 +106,15 @@ def plot(
             data = [part for one in data for part in _by_species(one, species, len(data) > 1)]
         angles = resonance_of(resonance) if resonance else None
         view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
-        named = bool(plots) and "overview" not in plots
-        panels = _panels(plots or ("overview",), view, named)
+        chosen = bool(plots) and "overview" not in plots
+        panels = _panels(plots or ("overview",), view, chosen)
         if model and not any("model" in panel.options for panel in panels.values()):
             raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
         with rc_context(LOOK):
-            return _drawn(panels, view, named, style)
+            return _drawn(panels, view, chosen, style)
 
 
-def _figure(size: tuple[float, float], style: str | os.PathLike) -> RunFigure:
+def styled_figure(size: tuple[float, float], style: str | os.PathLike) -> RunFigure:
     """A figure of this size, unless the style has one, which is used from now on. Raises InputError: there is no style."""
     rcParams["figure.figsize"] = size
     try:
@@ -129,13 +126,24 @@ def _figure(size: tuple[float, float], style: str | os.PathLike) -> RunFigure:
     return RunFigure(layout="constrained")
 
 
-def _labels(runs: Sequence[Trajectory]) -> list[str]:
+def _labels(runs: Sequence[Trajectory | System]) -> list[str]:
     """The names of the files, with the folders that tell them apart if names are alike."""
     paths = [Path(run.path).resolve().with_suffix("") for run in runs]
     if len({path.name for path in paths}) == len(paths):
         return [path.name for path in paths]
     root = os.path.commonpath([path.parent.parent for path in paths])
     return [os.path.relpath(path, root) for path in paths]
+
+
+def _by_system(data: RunData) -> list[RunData]:
+    """A recording; or of an ensemble a recording for each of the systems, evenly spread, for which there are colours."""
+    run, count = data.run, number_of_systems(data.run.resolved)
+    if not count:
+        return [data]
+    shown = [run] if isinstance(run, System) else [run.system(k) for k in spread(count, len(SERIES))]
+    if run not in shown and len(shown) < count:
+        data.notify(f"{run.path}: {len(shown)} of its {count} systems, evenly spread")
+    return [RunData(each, f"{data.label}, system {each.number}") for each in shown]
 
 
 def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> list[RunData]:
@@ -172,7 +180,7 @@ def _drawn(panels: dict[str, Plot], view: View, named: bool, style: str | os.Pat
     """A figure with these panels. One of an overview that can't be drawn says why."""
     columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     rows = -(-len(panels) // columns)
-    figure = _figure(SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1]), style)
+    figure = styled_figure(SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1]), style)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     errors: list[InputError] = []
     for axes, panel in zip(grid, panels.values(), strict=False):
@@ -207,4 +215,5 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
     if view.bodies_shown:
         names = view.bodies_shown
-        figure.legend(names.values(), names.keys(), loc="outside right upper", handlelength=1.5, markerscale=2)
+        place: Any = "outside right center" if view.several else "outside right upper"  # a legend of runs is above
+        figure.legend(names.values(), names.keys(), loc=place, handlelength=1.5, markerscale=2)

@@ -42,15 +42,8 @@ GIVEN = "initial"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A sphere with a size.
-
-    Attributes:
-        sphere: in scale radii, with mass 1.
-        length: the scale radius.
-        mass: the total mass.
-        G: the gravitational constant.
-        label: of a legend.
-    """
+    """A sphere, in scale radii with mass 1; its scale radius ``length`` and mass, the gravitational constant, and the label
+    of a legend."""
 
     sphere: Sphere
     length: float
@@ -101,14 +94,12 @@ def fitted(name: str, profile: Profile, G: float = 1.0) -> Model:
     def size(model: Sphere) -> Any:
         grid = np.linspace(low, high, 30)
         best = int(np.argmin([with_size(model, each)[0] for each in grid]))
-        step = grid[1] - grid[0]
-        between = grid[best] - step, grid[best] + step
+        between = grid[best] - (grid[1] - grid[0]), grid[best] + (grid[1] - grid[0])
         return minimize_scalar(lambda each: with_size(model, each)[0], bounds=between, options={"xatol": 1e-4})
 
     shape = 0.0
     if limits:
-        ends = np.log(limits)
-        best = minimize_scalar(lambda s: size(sphere(math.exp(s))).fun, bounds=ends, options={"xatol": 1e-2})
+        best = minimize_scalar(lambda s: size(sphere(math.exp(s))).fun, bounds=np.log(limits), options={"xatol": 1e-2})
         shape = math.exp(best.x)
     found = sphere(shape)
     log_length = float(size(found).x)

@@ -10,7 +10,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from nbody.analysis.data import RunData
+from nbody.analysis.data import FEW, RunData
 from nbody.analysis.models import GIVEN, MODELS, Model, fitted, given
 from nbody.diagnostics import Profile, radial_profile
 from nbody.errors import InputError
@@ -36,7 +36,7 @@ class View:
     Attributes:
         runs: one or more runs.
         frames: the frames of profiles and positions; empty for the default.
-        bodies: ids or names of the bodies whose orbits are drawn; empty for the default.
+        bodies: those whose orbits are drawn, by ids or names; empty for the default.
         cylindrical: profiles against the distance from the axis instead of the centre.
         about: the focus of orbital elements, as in :func:`nbody.orbits`.
         resonance: p > q of a resonance p:q; None for the nearest of first order.
@@ -64,19 +64,21 @@ class View:
 
     @property
     def most_bodies(self) -> int:
-        """The bodies of a run whose orbits are drawn if none is named."""
-        return 2 if self.several else 8
+        """The bodies of a run whose orbits are drawn if none is named: of a few, such as the Solar System's, all."""
+        few = self.runs[0].count <= FEW
+        return (len(LINES) if few else 2) if self.several else FEW if few else 8
 
     def colour(self, run: int, kind: int = 0) -> Any:
         """The colour of a line of a run: that of the run if there are several, else that of what the line shows."""
-        series = rcParams["axes.prop_cycle"].by_key().get("color", SERIES)
+        series = _colours()
         if len(self.runs) > len(series):
             return ramp(len(self.runs))[run]
         return series[(run if self.several else kind) % len(series)]
 
     def style(self, run: int, kind: int = 0, points: bool = False) -> dict[str, Any]:
-        """How a line or the points of a run look: of several runs line styles and markers tell kinds apart."""
-        k = kind if self.several else 0
+        """How a line or the points of a run look: of several runs, or where colours are used up, line styles and markers
+        tell kinds apart."""
+        k = kind if self.several else kind // len(_colours())
         look = (
             {"linestyle": "", "marker": MARKERS[k % len(MARKERS)]} if points else {"linestyle": LINES[k % len(LINES)]}
         )
@@ -88,9 +90,8 @@ class View:
         return symbols.pop() if len(symbols) == 1 else ""
 
     def moments(self) -> Iterator[tuple[int, int, str, Any, int]]:
-        """Run, frame, label, colour and number of everything that a plot at a frame shows.
-
-        By default the first and the last frame of one run, the last frame of several."""
+        """Run, frame, label, colour and number of everything that a plot at a frame shows: by default the first and the last
+        frame of one run, the last frame of several."""
         frames = self.frames or ((-1,) if self.several else (0, -1))
         for r, run in enumerate(self.runs):
             chosen = {run.run.index(frame): frame for frame in reversed(frames)}  # each frame once
@@ -145,6 +146,10 @@ class Plot:
     def about(self) -> str:
         """What it shows."""
         return inspect.getdoc(getattr(self.draw, "func", self.draw)) or ""
+
+
+def _colours() -> list[Any]:
+    return rcParams["axes.prop_cycle"].by_key().get("color", list(SERIES))
 
 
 def labelled(text: str, unit: str) -> str:
@@ -208,9 +213,12 @@ def warn_if_sparse(axes: Axes, run: RunData, frames: float, what: str = "") -> N
 
 
 def log_y(axes: Axes) -> None:
-    """A logarithmic axis, if a line has a positive value; zeros are left out."""
+    """A logarithmic axis, if a line has a positive value; zeros are left out, and of two frames a dot remains."""
     if _positive(axes):
         axes.set_yscale("log", nonpositive="mask")
+        for line in axes.lines:
+            if np.count_nonzero(np.asarray(line.get_ydata(), float) > 0) == 1:
+                line.set(marker="o", markersize=4, clip_on=False)
 
 
 def _positive(axes: Axes) -> list[np.ndarray]:

@@ -6,16 +6,13 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.arcs import kepler_arcs
 from nbody.analysis.data import PATH_FRAMES, spread
-from nbody.analysis.panel import BESIDE, Plot, View, frames_per_oscillation, labelled, warn_if_sparse
+from nbody.analysis.panel import BESIDE, Plot, View, frames_per_oscillation, kinds_legend, labelled, warn_if_sparse
 from nbody.diagnostics.structure import column_density, square_around
 from nbody.figures import tidy_log
 from nbody.particles import Particles
 
-POINTS = 4000
-"""Bodies at most that are drawn as points."""
-
-SMALL = 0.01
-"""Of the width of a panel: paths below this are dots, whose shape nobody sees."""
+POINTS, SMALL = 4000, 0.01
+"""Bodies at most that are drawn as points; and of the width of a panel: paths below this are dots without a shape."""
 
 FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
@@ -24,19 +21,16 @@ FEWEST_CELLS, MOST_CELLS = 32, 256
 def draw_bodies(axes: Axes, view: View) -> None:
     """All bodies at the last of the chosen frames; several runs as points of different colours."""
     chosen = {run: (frame, label, colour) for run, frame, label, colour, _ in view.moments()}
-    for r, (frame, label, colour) in chosen.items():
+    squares = (square_around(view.runs[r].everything(frame)) for r, (frame, *_) in chosen.items())
+    (x, y, *_), half = max(squares, key=lambda square: square[1])
+    axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
+    axes.set_title(chosen[0][1], loc="right", fontsize=7.5)
+    for r, (frame, _, colour) in chosen.items():
         p = view.runs[r].particles(frame)
-        if r == 0:
-            (x, y, *_), half = square_around(view.runs[r].everything(frame))
-            axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
-            axes.set_title(label, loc="right", fontsize=7.5)
         if view.several or p.count <= POINTS:
-            shown, colour = (
-                p.position[:: -(-p.count // POINTS), :2].T,
-                colour if view.several else rcParams["text.color"],
-            )
-            size, many = min(max(2000 / shown.shape[1], 0.8), 12), shown.shape[1] > 500
-            axes.scatter(shown[0], shown[1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
+            shown, colour = p.position[:: -(-p.count // POINTS), :2], colour if view.several else rcParams["text.color"]
+            size, many = min(max(2000 / len(shown), 0.8), 12), len(shown) > 500
+            axes.scatter(shown[:, 0], shown[:, 1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
         else:
             _map(axes, view, p)
     axes.set_aspect("equal")
@@ -79,8 +73,9 @@ def draw_orbits(axes: Axes, view: View) -> None:
             axes.plot(*paths[-1, k], "o", color=style["color"], markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     _label(axes, view)
-    if not view.several:
-        axes.legend(**BESIDE)
+    first = view.runs[0]
+    names = [first.name(first.run.id[row]) for row in first.rows(view.bodies, view.most_bodies)]
+    kinds_legend(axes, view, names, **BESIDE)
 
 
 BODIES, ORBITS = Plot(draw_bodies, False, ("frame", "species")), Plot(draw_orbits, options=("bodies", "species"))

@@ -40,7 +40,6 @@ class Compared(NamedTuple):
 
     @property
     def slower(self) -> bool:
-        """True if the new speed is lower by more than the noise."""
         return self.verdict == "slower"
 
 

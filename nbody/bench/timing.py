@@ -63,7 +63,6 @@ class Timing:
 
     @classmethod
     def of(cls, times: Sequence[float], clock: str = "host") -> "Timing":
-        """From the times of single calls."""
         return cls(statistics.median(times), min(times), clock)
 
     @property

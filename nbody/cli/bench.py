@@ -200,10 +200,9 @@ def _explain(words: Sequence[str], as_json: bool) -> int:
 
 def _measure(suite: str, requested: Values, output: Path, readme: bool = False) -> tuple[list["Report"], list[str]]:
     """Measure a suite and write its files. Returns the report, and why a file of it could not be written."""
-    from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
-    from nbody.bench.report import prepared
+    from nbody.bench.report import prepared, report_path, write
 
     work = prepared(suite, {name: value for name, value in requested.items() if value is not None}, print_message)
     path = report_path(output, "bench" if suite == FORCES else suite)

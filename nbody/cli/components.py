@@ -32,6 +32,12 @@ def registry(kind: str) -> Registry:
     return found
 
 
+def summaries(kind: str) -> dict[str, str]:
+    """The names of a kind, and a line about each."""
+    found = registry(kind).summaries()
+    return imported("nbody.forces.registry:STAND_FOR") | found if kind == "engines" else found
+
+
 def options_of(thing: Any) -> type[Group] | None:
     """The group of a component's keys; None if it has none."""
     model = getattr(thing, "Options", thing)
@@ -39,7 +45,9 @@ def options_of(thing: Any) -> type[Group] | None:
 
 
 def component(kind: str, name: str) -> str:
-    """What one component is, its facts, and its keys."""
+    """What one component is, its facts, and its keys; or for what a name stands."""
+    if name not in registry(kind):
+        return f"Stands for {summaries(kind)[name]}."
     entry, thing = registry(kind)[name], registry(kind).load(name)
     text = markdown(thing.__doc__ if inspect.isclass(thing) else getattr(thing, "about", ""))
     facts = "".join(f"\n- {key}: {value}" for key, value in _facts(thing) if value)
@@ -89,7 +97,7 @@ def group(key: str) -> str:
 
 def _names(kind: str) -> str:
     """The components of a kind, with a line about each."""
-    lines = (f"- `{name}`: {summary}" for name, summary in registry(kind).summaries().items())
+    lines = (f"- `{name}`: {summary}" for name, summary in summaries(kind).items())
     return f"{kind.replace('_', ' ').capitalize()}:\n\n" + "\n".join(lines)
 
 
@@ -115,21 +123,24 @@ def found(path: str) -> dict[str, str]:
     else:
         result = _components(NAMED_IN.get(first, ()), names) or _keys(first, names)
     if not result:
-        known = [*Scenario.model_fields, *(name for kind in REGISTRIES for name in registry(kind))]
-        hint = did_you_mean(path.rpartition(".")[2], known)
+        known = [*Scenario.model_fields, *(name for kind in REGISTRIES for name in summaries(kind))]
+        meant = {name: each for kind in REGISTRIES for name, each in registry(kind).meant.items()}
+        hint = did_you_mean(path.rpartition(".")[2], known, meant)
         raise InputError(f"there is no '{printable(path)}'{hint}; 'nbody list' shows names, and 'nbody help' keys")
     return result
 
 
 def _components(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
-    """The components of a name, or a key of each."""
-    name, *keys = names
-    return {
-        f"{name} ({registry(kind).kind.replace('_', ' ')})": text
-        for kind in kinds
-        if name in registry(kind)
-        if (text := key_text(options_of(registry(kind).load(name)), keys) if keys else component(kind, name))
-    }
+    """The components of a name, or a key of each; of several the items that they have in common once."""
+    (name, *keys), items, found = names, set[str](), dict[str, str]()
+    for kind in kinds:
+        if name in registry(kind) or (name in summaries(kind) and not keys):
+            text = key_text(options_of(registry(kind).load(name)), keys) if keys else component(kind, name)
+            lines = [line for line in text.splitlines() if line not in items]
+            items |= {line for line in lines if line.startswith("- ")}
+            if any(lines):
+                found[f"{name} ({registry(kind).kind.replace('_', ' ')})"] = "\n".join(lines)
+    return found
 
 
 def _keys(group_key: str, names: list[str]) -> dict[str, str]:

@@ -78,8 +78,7 @@ def check(
 
 @course.command(cls=ListCommand)
 def notebook(
-    name: Course,
-    file: Annotated[Path | None, argument("The new notebook; by default named after the course.")] = None,
+    name: Course, file: Annotated[Path | None, argument("The new notebook; by default named after the course.")] = None
 ) -> int:
     """Write a course as a notebook: its text and figures, and cells that show and run every kernel.
 

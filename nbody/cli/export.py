@@ -27,7 +27,7 @@ class Tables:
 @grouped
 def export(
     recording: Recording,
-    output: Annotated[Path, argument("The file to write; its suffix names the format.")],
+    output: Annotated[Path, argument("The file to write (or -o FILE); its suffix names the format.")],
     frame: Annotated[int | None, count_option("The frame, counted from 0; by default the last one.")] = None,
     all_frames: Annotated[
         bool, typer.Option("--all", help="Every frame: numbered files, or one file if the format holds several.")

@@ -85,23 +85,15 @@ def _scenario(path: Path) -> Json:
     except DeviceError as error:
         problem = str(error)
     return {
-        "file": str(path),
-        "kind": "scenario",
+        "file": str(path), "kind": "scenario",
         "scenario": planned.resolved() | {key: scenario.resolved()[key] for key in ("engine", "gravity")},
-        "particles": planned.count,
-        "systems": scenario.ensemble.count if scenario.ensemble else 0,
-        "units": str(scenario.units or ""),
-        "engine": planned.engine_name,
-        "engine_reason": planned.engine_reason or "named by the scenario",
-        "engine_problem": problem,
-        **_scheme(scenario.resolved()),
-        "frames": planned.frames,
-        "memory_bytes": planned.memory,
-        "memory_free": memory.memory_available(),
-        "file_bytes": planned.file_bytes,
-        "disk_free": shutil.disk_usage(".").free,
-        "expected_s": planned.expected_seconds,
-    }
+        "particles": planned.count, "systems": scenario.ensemble.count if scenario.ensemble else 0,
+        "units": str(scenario.units or ""), "engine": planned.engine_name,
+        "engine_reason": planned.engine_reason or "named by the scenario", "engine_problem": problem,
+        **_scheme(scenario.resolved()), "frames": planned.frames, "memory_bytes": planned.memory,
+        "memory_free": memory.memory_available(), "file_bytes": planned.file_bytes,
+        "disk_free": shutil.disk_usage(".").free, "expected_s": planned.expected_seconds,
+    }  # fmt: skip
 
 
 def _recording(path: Path, verify: bool) -> Json:
@@ -113,28 +105,14 @@ def _recording(path: Path, verify: bool) -> Json:
     with Trajectory(path) as run:
         names = body_names(run)
         found = {
-            "file": str(path),
-            "kind": "recording",
-            "status": run.status,
-            "particles": run.count,
-            "names": names,
-            "dimensions": run.dimensions,
-            "frames": len(run),
-            "frames_planned": len(run) if run.complete else run.planned,
-            "steps": _ends(run.step),
-            "time": _ends(run.time),
-            **_events(run, names),
-            **_energy(run),
-            "observables": {
-                name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS
-            },
-            "file_bytes": path.stat().st_size,
-            **_scheme(run.resolved),
-            **_pairs(path, run.resolved),
-            "provenance": run.provenance,
-            "units": str(run.units),
-            "scenario": run.resolved,
-        }
+            "file": str(path), "kind": "recording",
+            "status": run.status, "particles": run.count, "names": names, "dimensions": run.dimensions,
+            "frames": len(run), "frames_planned": len(run) if run.complete else run.planned, "steps": _ends(run.step),
+            "time": _ends(run.time), **_events(run, names), **_energy(run),
+            "observables": {name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS},
+            "file_bytes": path.stat().st_size, **_scheme(run.resolved), **_pairs(path, run.resolved),
+            "provenance": run.provenance, "units": str(run.units), "scenario": run.resolved,
+        }  # fmt: skip
         if len(run) and number_of_systems(run.resolved):
             found["ensemble"] = summary(run)
         return found | ({"damaged": run.verify()} if verify else {})

@@ -126,15 +126,10 @@ def _origin(provenance: Json) -> dict[str, str]:
     known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
     facts = {
         "force error": _force_error(errors) if isinstance(errors, dict) and "median" in errors else "",
-        "nbody": joined("version", "git"),
-        "command": joined("command"),
-        "started": started.replace("T", " ").replace("+00:00", " UTC"),
-        "took": duration(wall) if wall else "",
-        "cpu": joined("cpu"),
-        "card": joined("card"),
-        "ranks": joined("ranks"),
-        "platform": joined("platform"),
-    }
+        "nbody": joined("version", "git"), "command": joined("command"),
+        "started": started.replace("T", " ").replace("+00:00", " UTC"), "took": duration(wall) if wall else "",
+        "cpu": joined("cpu"), "card": joined("card"), "ranks": joined("ranks"), "platform": joined("platform"),
+    }  # fmt: skip
     return facts | {name: _flat(value) for name, value in known.items()}
 
 

@@ -8,6 +8,9 @@ from nbody.given import number_in
 
 Context = Any  # Click's; where its class is depends on Typer's version
 
+OUTPUT = ("--output", "-o", "--out")
+"""What may stand before the name of a file that a command writes, also where that is an argument."""
+
 OPEN_LIST = "nbody.cli.open_list"  # the key in a context's 'meta' for the list option that may still get values
 
 
@@ -18,6 +21,8 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Repeat a list option's name before each of its values, then parse as usual."""
+        if any(each.name == "output" for each in self.params if isinstance(each, TyperArgument)):
+            args = _output_last(args)
         options = {name: each for each in self.params if isinstance(each, TyperOption) for name in each.opts}
         arguments = (each.nargs for each in self.params if isinstance(each, TyperArgument))
         lacking = sum(len(args) if number < 0 else number for number in arguments)
@@ -47,6 +52,16 @@ class ListCommand(TyperCommand):
             if ctx.meta.get(OPEN_LIST) in each.opts and not incomplete.startswith("-"):
                 return each.shell_complete(ctx, incomplete)
         return super().shell_complete(ctx, incomplete)
+
+
+def _output_last(args: list[str]) -> list[str]:
+    """The words, with a file that is named as an option's value as the last argument."""
+    for k, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        if name in OUTPUT:
+            end = k + 1 if equals else k + 2
+            return [*args[:k], *args[end:], "--", *([value] if equals else args[k + 1 : end])]
+    return args
 
 
 def _goes_on(option: TyperOption, word: str, lacking: bool) -> bool:

@@ -60,8 +60,9 @@ def _rows(kind: str) -> dict[str, str]:
 
     if kind == "scenarios":
         return {name: packaged.summary(name) for name in packaged.names()}
-    found = imported(REGISTRIES[kind]).summaries()
-    return imported("nbody.forces.registry:STAND_FOR") | found if kind == "engines" else found
+    from nbody.cli.components import summaries
+
+    return summaries(kind)
 
 
 def scenarios(as_json: AsJson = False) -> int:

@@ -53,8 +53,8 @@ def map_systems(
 
     \b
     Examples:
-      nbody map chaotic_planets --x bodies.2.a=1.22..1.38:80 --y bodies.2.e=0..0.06:25 --quantity megno
-      nbody map ensemble_planets --x bodies.2.a=1.03..1.1:100 --quantity 'survival,e_max(outer)' -o output/map.h5
+      nbody map chaotic_planets --x bodies.2.a=1.22..1.38:80 --y bodies.2.e=0..0.06:25
+      nbody map ensemble_planets --x bodies.2.a=1.03..1.1:100 --quantity survival,closest
       nbody plot output/map.h5 -o map.png
     """
     from nbody.cli.progress import messages
@@ -98,10 +98,7 @@ def facts(made: "StabilityMap") -> Json:
 
     axes = {name: axis for name, axis in (("x", made.x), ("y", made.y)) if axis is not None}
     return {
-        "file": str(made.path),
-        "kind": "map",
-        "systems": made.status.size,
-        "done": made.done,
+        "file": str(made.path), "kind": "map", "systems": made.status.size, "done": made.done,
         "axes": {
             name: {"path": path, "from": axis[0], "to": axis[-1], "count": len(axis), "unit": made.units[name]}
             for path, (name, axis) in zip(reversed(list(made.axes)), axes.items(), strict=True)
@@ -111,9 +108,8 @@ def facts(made: "StabilityMap") -> Json:
             name: [float(each) for each in np.nanquantile(values, (0.0, 0.5, 1.0))] if made.done else []
             for name, values in made.values.items()
         },
-        "provenance": made.provenance,
-        "scenario": made.scenario.resolved(),
-    }
+        "provenance": made.provenance, "scenario": made.scenario.resolved(),
+    }  # fmt: skip
 
 
 def page(found: Json) -> dict[str, str]:

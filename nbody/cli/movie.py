@@ -68,9 +68,13 @@ class Pictures:
 @grouped
 def movie(
     run: RecordingOrScenario,
-    out: Annotated[
+    output: Annotated[
         Path,
-        argument("The movie; its suffix names the format: " + ", ".join(f".{name}" for name in MOVIE_FORMATS) + "."),
+        argument(
+            "The movie (or -o FILE); its suffix names the format: "
+            + ", ".join(f".{name}" for name in MOVIE_FORMATS)
+            + "."
+        ),
     ],
     pictures: Pictures = Pictures(),
     viewpoint: Viewpoint = Viewpoint(),
@@ -109,7 +113,7 @@ def movie(
 
     shown = pictures.display(viewpoint, look)
     inputs = [run, Path(shown.aim.camera)]
-    film = checked(Film(out, shown.size, pictures.fps, 1), overwrite, inputs)
+    film = checked(Film(output, shown.size, pictures.fps, 1), overwrite, inputs)
     with (
         messages(quiet) as notify,
         _recorded(run, film.path.parent, replaced, notify, quiet) as file,

@@ -42,8 +42,7 @@ class Choices:
         text_option("A sphere beside profiles: king, plummer, hernquist or nfw, fitted; or initial, the scenario's."),
     ] = ""
     species: Annotated[
-        list[str] | None,
-        text_option("Species that are drawn on their own: names, or all.", metavar="<list[text]>"),
+        list[str] | None, text_option("Species that are drawn on their own: names, or all.", metavar="<list[text]>")
     ] = None
     style: Annotated[str, text_option("A matplotlib style, by its name or file (.mplstyle).", metavar="<text>")] = ""
     cylindrical: Annotated[
@@ -68,8 +67,9 @@ def plot(
             autocompletion=recordings_and_plots,
         ),
     ] = None,
-    out: Annotated[
-        Path | None, text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--out", "-o")
+    output: Annotated[
+        Path | None,
+        text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--output", "-o", "--out"),
     ] = None,
     choices: Choices = Choices(),
     overwrite: Overwrite = False,
@@ -84,24 +84,25 @@ def plot(
     \b
     Examples:
       nbody plot output/run.h5
-      nbody plot output/run.h5 energy momentum --out conserved.pdf
+      nbody plot output/run.h5 energy momentum -o conserved.pdf
       nbody plot output/run.h5 profile --frame 0 40 80
       nbody plot output/run.h5 orbits --bodies 1,2
       nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
       nbody plot output/run.h5 profile --model king
       nbody plot output/run.h5 density lagrangian --species disc,halo
       nbody plot a.h5 b.h5 energy --style paper.mplstyle
-      nbody plot output/map.h5 megno -o map.png
+      nbody plot output/map.h5 megno --style paper.mplstyle -o map.pdf
       nbody plot --list
     """
-
     if listing:
         rows(PLOTS.summaries())
         return 0
     words = words or []
     found = _map_of(words)
     runs, plots = _sorted(words) if found is None else ([Path(words[0])], words[1:])
-    given = [f"--{name}" for name, value in vars(choices).items() if value != getattr(Choices(), name)]
+    given = [
+        f"--{name}" for name, value in vars(choices).items() if value != getattr(Choices(), name) and name != "style"
+    ]
     if found and given:
         raise InputError(f"{words[0]}: is a map, and {', '.join(given)} belong to plots of runs; leave them out")
     if not runs:
@@ -109,11 +110,11 @@ def plot(
     from nbody.analysis.figure import plot as draw
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
-    path = check_figure(out or default_path(runs, plots), overwrite, runs)
+    path = check_figure(output or default_path(runs, plots), overwrite, runs)
     if found is None:
         figure = draw(runs, *plots, notify=print_message, **choices.keywords())
     else:
-        figure = found.plot(*plots)
+        figure = found.plot(*plots, style=choices.style)
     save_figure(figure, path, overwrite, print_message)
     shown = plots or (["overview"] if found is None else list(found.values))
     result(f"{path}: {', '.join(shown)} of {', '.join(map(str, runs))}")
@@ -133,7 +134,6 @@ def _map_of(words: list[str]) -> "StabilityMap | None":
 
 def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
     """The words that are files, and those that are plots. Raises InputError for one that is neither, or a scenario."""
-
     runs, plots = [], []
     for word in words:
         path = Path(word)

@@ -84,8 +84,9 @@ def resume(
 ) -> int:
     """Continue a run, or a map, after a crash, an interrupt or its end, in the same file.
 
-    It starts from the last checkpoint. On the same machine with the same versions, the result has the same bits as that of a
-    run that was never interrupted; if something differs, a warning says what.
+    It starts from the last checkpoint. On the same machine with the same
+    versions, the result has the same bits as that of a run that was never
+    interrupted; if something differs, a warning says what.
 
     \b
     Examples:

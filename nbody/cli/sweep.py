@@ -51,29 +51,29 @@ def sweep(
             metavar="KEY=VALUES",
         ),
     ],
-    fixed: Annotated[
-        list[str] | None, text_option("A value of the scenario, for all runs.", "--set", metavar="KEY=VALUE")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
-        "output/sweep"
-    ),
+    fixed: Annotated[list[str] | None, text_option("A value for all runs.", "--set", metavar="KEY=VALUE")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the runs.")] = Path("output/sweep"),
     jobs: Jobs = Jobs(),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a scenario many times with other values, side by side, and print one table (also in table.csv).
 
-    A run that fails is started again, at most three times; the others go on. After Ctrl-C or a crash the same command
-    continues: complete runs are kept, others go on from their checkpoints.
+    KEY is a key of the scenario, as in --set of 'nbody run'; 'nbody help'
+    lists them. A run that fails is started again, at most three times; the
+    others go on. After Ctrl-C or a crash the same command continues: complete
+    runs are kept, others go on from their checkpoints.
 
-    With --cluster slurm each run is a Slurm job. A job that reaches its time limit is submitted again and goes on from its
-    checkpoint. Jobs outlive a sweep that is killed; the same command finds them again. Ctrl-C cancels them.
+    With --cluster slurm each run is a Slurm job. A job that reaches its time
+    limit is submitted again and goes on from its checkpoint. Jobs outlive a
+    sweep that is killed; the same command finds them again. Ctrl-C cancels them.
 
     \b
     Examples:
-      nbody sweep plummer --vary initial.seed=1..8
-      nbody sweep scenarios/disk.yaml --vary integrator.dt=0.01,0.005 --vary gravity.length=0.02,0.05 -o output/steps
-      nbody sweep plummer --vary initial.seed=1..64 --cluster slurm --cluster-option time=2:00:00
+      nbody sweep plummer --vary initial.seed=1..8 --set initial.particles=64
+      nbody sweep disk --vary integrator.dt=0.01,0.005 gravity.length=0.02,0.05
+      nbody sweep plummer --vary initial.seed=1..64 -o output/seeds
+      nbody sweep plummer --vary initial.seed=1..64 --cluster slurm
     """
     from nbody.cli.progress import messages
     from nbody.run.sweep import Sweep

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from nbody.errors import InputError
 from nbody.events import EVENTS
 from nbody.events.kinds import EventKind, Function
+from nbody.given import converted
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.events import EventChoice, listed
@@ -63,7 +64,7 @@ def given_events(values: Any) -> Given:
     """Sort out what a Python program gives as events: what a scenario may hold, whose ``action`` may be a function, and
     functions of the particles. Raises InputError."""
     found = Given([], {}, [])
-    for value in _listed(values):
+    for value in converted("events: ", listed, values):
         keys: Any = {"kind": "function", "function": value} if callable(value) else value
         if not isinstance(keys, Mapping):
             found.plain.append(keys)
@@ -72,21 +73,13 @@ def given_events(values: Any) -> Given:
         plain = {key: each for key, each in keys.items() if key != "action" or not call}
         if keys.get("kind") == "function":
             chosen = validated(EventChoice, plain, FROM_PYTHON)
-            found.functions.append(
-                Event(validated(Function, chosen.options, FROM_PYTHON), chosen.action == "stop", call)
-            )
+            kind = validated(Function, chosen.options, FROM_PYTHON)
+            found.functions.append(Event(kind, chosen.action == "stop", call))
             continue
         if call:
             found.calls[len(found.plain)] = call
         found.plain.append(plain)
     return found
-
-
-def _listed(values: Any) -> list[Any]:
-    try:
-        return listed(values)
-    except ValueError as error:
-        raise InputError(f"events: {error}") from None
 
 
 def chosen_events(scenario: Scenario) -> list[Event]:

@@ -154,9 +154,6 @@ class Escaping(EventKind, EscapeLimit):
 
     Attributes:
         bodies: the bodies that count; by default all.
-        radius: the distance beyond which it is, also as ``"10 r_h"``: in half-mass radii of the beginning.
-        unbound: its energy in the field of the others, relative to the centre of mass, is positive.
-        about: from where the distance is: by default the centre of mass; densest (the density centre), origin, or a body.
     """
 
     threshold = True
@@ -214,10 +211,8 @@ def _beside(i: Rows, centre: Array) -> Array:
 
 
 def _densest(now: Bodies) -> Array:
-    found = (
-        density_centre(now.particles()) if np.isfinite(now.position).all() else np.full(now.position.shape[-1], np.nan)
-    )
-    return found
+    finite = np.isfinite(now.position).all()
+    return density_centre(now.particles()) if finite else np.full(now.position.shape[-1], np.nan)
 
 
 class Transit(EventKind):

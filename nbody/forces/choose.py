@@ -20,7 +20,7 @@ from nbody.compute.compiling import cache
 from nbody.errors import InputError, unknown
 from nbody.forces.engine import Engine
 from nbody.forces.problem import PRECISIONS, Problem
-from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
+from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR, TREES
 from nbody.forces.resources import fits
 from nbody.forces.timing import bucket, key, seconds
 from nbody.whole_file import Notify
@@ -111,7 +111,7 @@ def check_name(name: str, where: str = "") -> str:
         return name
     if str(name).partition(":")[0] not in ENGINES:
         known = [*STAND_FOR, *ENGINES, *ENGINES.plugins]
-        raise unknown("engine", name, known, where, ENGINES.mark, MEANT)
+        raise unknown("engine", name, known, where, ENGINES.mark, ENGINES.meant)
     return ENGINES.check(name, where)
 
 

@@ -30,12 +30,10 @@ ENGINES = Registry(
         ),
     },
     renamed={"gpu-scheduled": "gpu-symmetric"},
+    meant={"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"},
 )
 """Every engine a user may name; :data:`STAND_FOR` has names that stand for one of them. Its tags, ``gpu`` and ``tree``, say
 what its class does, whose import takes a quarter of a second."""
-
-MEANT = {"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"}
-"""What people call an engine, and its name."""
 
 STAND_FOR = {
     "auto": "the fastest engine of this machine",

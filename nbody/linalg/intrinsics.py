@@ -227,12 +227,8 @@ else:
 
     mma_tf32 = _mma(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};",
-        (ir.FloatType(), "f"),
-        (ir.IntType(32), "r"),
-        range(4),
-        range(2),
-        range(4),
-    )
+        (ir.FloatType(), "f"), (ir.IntType(32), "r"), range(4), range(2), range(4),
+    )  # fmt: skip
 
     def mma_f64(depth, a_at, b_at, c_at):
         """As :func:`nbody.linalg.simulated_warp.mma_f64`."""

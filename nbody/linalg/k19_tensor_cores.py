@@ -23,7 +23,7 @@ from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
 from nbody.linalg.partial_sums import incomplete
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_copier
-from nbody.linalg.tensor_tile import TensorTiling, held, slab_multiplier, tile_writer
+from nbody.linalg.tensor_tile import TensorTiling, slab_multiplier, tile_writer
 
 PLAIN_TILING = TensorTiling(block=(64, 64), warp=(64, 32), depth=32, stages=2, resident=4)
 SPLIT_TILING = TensorTiling(block=(128, 128), warp=(64, 64), depth=16, stages=2, resident=2)
@@ -37,16 +37,13 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
     real, length = np.float32, vector_length(np.float32)
     (height, width), (warp_height, warp_width), depth, stages, resident = tiling
     (a_pitch, b_pitch), threads = tiling.pitches, tiling.threads
-    across, (a_held, b_held, c_held, p_held) = width // warp_width, held(tiling)
+    across, (a_held, b_held, c_held, p_held) = width // warp_width, tiling.held
     copy_a = slab_copier(height, depth, threads, (a_pitch, 1), length if a_vectors else 1, guarded)
     copy_b = slab_copier(depth, width, threads, (b_pitch, 1), length if b_vectors else 1, guarded)
     a_size, b_size = height * a_pitch, depth * b_pitch
     a_numbers, b_numbers = stages * a_size, stages * b_size
-    multiply, store, wait_for_slab = (
-        slab_multiplier(tiling, split),
-        tile_writer(real, tiling.tiles),
-        copies_waiter(stages - 2),
-    )
+    multiply, store = slab_multiplier(tiling, split), tile_writer(real, tiling.tiles)
+    wait_for_slab = copies_waiter(stages - 2)
 
     @compute.kernel("gpu", **bounded(threads, resident))
     def tensor_cores(a, b, c):

@@ -60,9 +60,8 @@ def team_adder(real: Any, results: int, members: int, teams: int) -> Any:
 
     leave_all, take_all = unrolled(leave, results // length), unrolled(take, results // length)
 
-    @cuda.jit(
-        device=True, **FAST
-    )  # so that the simulator replaces ``cuda`` in this file, as it does in that of a kernel
+    # So that the simulator replaces ``cuda`` in this file, as it does in that of a kernel.
+    @cuda.jit(device=True, **FAST)
     def join(sums, other, shared, team, t):
         for giver in range(1, teams):
             cuda.syncthreads()

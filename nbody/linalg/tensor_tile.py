@@ -44,20 +44,11 @@ class TensorTiling(NamedTuple):
         """Instructions that cover a warp's tile, down and along."""
         return self.warp[0] // ROWS, self.warp[1] // COLUMNS
 
-
-class Held(NamedTuple):
-    """Numbers that a lane holds: of an 8-row strip of A, of B, of C, and of the strip's product."""
-
-    a: int
-    b: int
-    c: int
-    product: int
-
-
-def held(tiling: TensorTiling) -> Held:
-    """The sizes of a lane's local arrays, for a whole slab of A and B."""
-    (down, along), steps = tiling.tiles, tiling.depth // K
-    return Held(2 * steps, 4 * along * steps, 4 * down * along, 4 * along)
+    @property
+    def held(self) -> tuple[int, int, int, int]:
+        """Numbers that a lane holds: of an 8-row strip of A, of B, of C, and of the strip's product."""
+        (down, along), steps = self.tiles, self.depth // K
+        return 2 * steps, 4 * along * steps, 4 * down * along, 4 * along
 
 
 @cache

@@ -8,26 +8,26 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from nbody.analysis.figure import SINGLE, RunFigure
+from nbody.analysis.figure import LOOK, SINGLE, RunFigure, styled_figure
 from nbody.analysis.panel import labelled
 from nbody.errors import counted
-from nbody.figures import GREY, GRID, INK, RC, plain, tidy_log
+from nbody.figures import GREY, GRID, INK, plain, tidy_log
 
 if TYPE_CHECKING:
     from nbody.maps.quantities import Quantity
     from nbody.maps.stability_map import StabilityMap
 
 
-def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = None) -> RunFigure:
+def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = None, style: str = "") -> RunFigure:
     """Draw quantities of a map, as :meth:`.StabilityMap.plot` says."""
-    with rc_context(RC):
+    with rc_context(LOOK):
         if axes is not None:
             _draw(found, names[0], axes)
             return cast(RunFigure, axes.figure)
         columns = min(len(names), 2)
         rows = -(-len(names) // columns)
         size = SINGLE if len(names) == 1 else (columns * SINGLE[0], rows * SINGLE[1])
-        figure = RunFigure(figsize=size, layout="constrained", facecolor="white")
+        figure = styled_figure(size, style)
         panels = list(figure.subplots(rows, columns, squeeze=False).flat)
         for name, panel in zip(names, panels, strict=False):
             _draw(found, name, panel)
@@ -52,10 +52,8 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
         dark = (found.status > 0) & kind.whole_runs
         ended, norm = bool(dark.any()), _norm(values[~dark], kind)
         colours = colormaps[kind.colours].with_extremes(over=INK)
-        edges, shown = (
-            (_edges(found.x), _edges(found.y)),
-            np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax))),
-        )
+        edges = _edges(found.x), _edges(found.y)
+        shown = np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax)))
         mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=norm, rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
         note = " (dark: ended before)" if ended else ""

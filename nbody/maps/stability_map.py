@@ -100,9 +100,7 @@ class StabilityMap:
         self.path, ensemble = path, scenario.ensemble
         axes = ensemble.axes if ensemble else {}
         if ensemble is None or not 1 <= len(axes) <= 2:
-            raise InputError(
-                "map: which values? give --x, as in --x bodies.1.a=0.9..1.1:400, and --y for a second axis"
-            )
+            raise InputError("map: which values? give --x, as in bodies.1.a=0.9..1.1:400, and --y for a second axis")
         for axis, listed in axes.items():
             if not all(isinstance(each, int | float) for each in listed):
                 raise InputError(f"map: {axis}: the values of an axis must be numbers")
@@ -195,11 +193,12 @@ class StabilityMap:
         alone = member(self.scenario, index)
         return _through_encounters(alone) if self.status.flat[index] == ENCOUNTER else alone
 
-    def plot(self, *names: str, axes: "Axes | None" = None) -> "RunFigure":
-        """A figure with a panel for each of these quantities, by default all; or the first one drawn into ``axes``."""
+    def plot(self, *names: str, axes: "Axes | None" = None, style: str = "") -> "RunFigure":
+        """A figure in a matplotlib style (a name or a file) with a panel for each of these quantities, by default all; or
+        the first one drawn into ``axes``."""
         from nbody.maps.picture import plot_map
 
-        return plot_map(self, names or tuple(self.values), axes)
+        return plot_map(self, names or tuple(self.values), axes, style)
 
     # --- How it is made ---
 

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +42,16 @@ class Task(NamedTuple):
     values: tuple[str, ...]
     path: Path
 
+    @property
+    def log(self) -> Path:
+        """The file with what the run printed."""
+        return self.path.with_suffix(".log")
+
+    @property
+    def note(self) -> Path:
+        """The file with the number of a run's job, while it waits or runs."""
+        return self.path.with_suffix(".job")
+
 
 def attempt(
     task: Task,
@@ -52,21 +61,15 @@ def attempt(
     stop: StopRequest,
     prepare: Callable[[], object] | None = None,
 ) -> int:
-    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Its process calls ``prepare`` first. Returns
-    the exit code."""
+    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Its process calls ``prepare`` first, and a
+    requested stop is passed on to it. Returns the exit code."""
     status = status_of(task.path)
     if status in ("complete", "running"):
         return 0
     go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
     command = python("-m", "nbody", *go_on, "--quiet", "--json", **environment)
-    begun = partial(subprocess.Popen, **command, start_new_session=True, preexec_fn=prepare)
-    return _process(log_of(task), begun, stop)
-
-
-def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
-    """Run a process with its output in a file, and return its exit code. A requested stop is passed on, once."""
-    with log.open("w") as file:
-        child = begun(stdout=file, stderr=file)
+    with task.log.open("w") as log:
+        child = subprocess.Popen(**command, stdout=log, stderr=log, start_new_session=True, preexec_fn=prepare)
         passed_on = False
         while True:
             try:
@@ -77,11 +80,6 @@ def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
                     child.send_signal(signal.SIGINT)
 
 
-def log_of(task: Task) -> Path:
-    """The file with what the run printed."""
-    return task.path.with_suffix(".log")
-
-
 def status_of(path: Path) -> str:
     """The status of a recording (:attr:`Trajectory.status`); ``failed`` if there is none."""
     try:
@@ -89,11 +87,6 @@ def status_of(path: Path) -> str:
             return run.status
     except NBodyError:
         return "failed"
-
-
-def note_of(task: Task) -> Path:
-    """The file with the number of a run's job, while it waits or runs."""
-    return task.path.with_suffix(".job")
 
 
 # --- Jobs ---
@@ -165,7 +158,7 @@ class Cluster:
     def attempt(self, task: Task, arguments: list[str], fresh: bool, environment: Any, stop: StopRequest) -> int:
         """:func:`attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
         exit code, 1 if the job was lost. A requested stop cancels the job. Raises InputError: no job could be submitted."""
-        note = note_of(task)
+        note = task.note
         with self._lock:  # submitit's objects are not made for threads
             if note.exists():
                 made = self._executor._executor.job_class(self._folder, note.read_text())

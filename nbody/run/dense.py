@@ -78,9 +78,8 @@ class NotedSteps:
     def possible(self) -> bool:
         """True if :meth:`make` can make the next steps."""
         stepper = self._stepper
-        return (
-            stepper.collisions is None and not stepper.moment.within and stepper.integrator.facts.notes(stepper.motion)
-        )
+        whole = stepper.collisions is None and not stepper.moment.within
+        return whole and stepper.integrator.facts.notes(stepper.motion)
 
     def make(self, steps: int, until: float) -> Bodies:
         """Make steps as :meth:`.Stepper.make`. Returns the bodies at the beginning and at the ends of the steps that are

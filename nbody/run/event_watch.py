@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from nbody.events.bodies import Bodies
 from nbody.events.chosen import Event
-from nbody.events.finder import Cubic, EventFinder, Happened, Show
+from nbody.events.finder import Cubic, EventFinder, Happened
 from nbody.integrators.integrator import Motion
 from nbody.run.dense import NotedSteps, reach
 from nbody.run.schedule import same_time
 from nbody.run.stepper import Stepper
+from nbody.state import Moment
 
 OWN = "events."
 """The prefix of these arrays in a checkpoint."""
@@ -25,32 +26,39 @@ class StepPath:
     """The bodies within the last step of a stepper, which stays as it is: as :mod:`nbody.run.dense`, from one copy.
 
     Args:
-        copy: at the end of the step; from now on used here only.
+        copied: makes the copy, at the end of the step, which from then on is used here only.
+        finder: has the bodies at the beginning of the step. Where the scheme shows no earlier time the bodies are on the
+            cubic from these to those at its ``end``.
         ids: those of the bodies that are shown; None: all.
-        begin, end: these at the ends of the step. Where the scheme shows no earlier time they are on the cubic between
-            these.
     """
 
-    def __init__(self, copy: Stepper, begin: Bodies, end: Bodies, ids: np.ndarray | None = None) -> None:
-        self._copy, self._arrays, self._moment, self._ids = copy, copy.arrays(), copy.moment, ids
-        self._cubic, self._last = Cubic(begin, end), end
+    def __init__(
+        self, copied: Callable[[], Stepper], finder: EventFinder, end: Bodies, ids: np.ndarray | None = None
+    ) -> None:
+        self._copied, self._finder, self._ids, self._end, self._last = copied, finder, ids, end, end
 
-    def at(self, time: float) -> Bodies:
-        """The bodies at a time."""
-        if time == self._last.time:
-            return self._last
-        for ends in self._cubic:
-            if time == ends.time:
-                return ends
-        copy = self._copy
-        copy.go_back(self._arrays, self._moment)
+    @cached_property
+    def _start(self) -> tuple[Stepper, dict[str, np.ndarray], Moment, Cubic]:
+        copy = self._copied()
+        return copy, copy.arrays(), copy.moment, Cubic(self._finder.begin, self._end)
+
+    def show(self, steps: np.ndarray, times: np.ndarray) -> Bodies:
+        """The bodies at (n,) times."""
+        return self._end.of(self._at, times)
+
+    def _at(self, time: float) -> Bodies:
+        copy, arrays, moment, cubic = self._start
+        for known in (self._last, *cubic):
+            if time == known.time:
+                return known
+        copy.go_back(arrays, moment)
         with np.errstate(all="ignore"):
             reach(copy, time)
         if same_time(copy.clock.time, time):
             _, x, v, *_ = copy.bodies(self._ids)
-            self._last = self._cubic.end._replace(time=time, position=x, velocity=v)
+            self._last = self._end._replace(time=time, position=x, velocity=v)
         else:
-            begin, end = (each._replace(time=np.array([each.time])) for each in self._cubic)
+            begin, end = (each._replace(time=np.array([each.time])) for each in cubic)
             self._last = Cubic(begin, end).at(np.array([time])).moments(0)
         return self._last
 
@@ -193,7 +201,7 @@ class EventWatch:
             stepper.cut = None
         found = self._ahead and [each for each in self._ahead if sign * each.time <= sign * now.time]
         if found is None:
-            found = finder.find(end, now.step, self._shown_by(self._copy, end, self._ids))
+            found = finder.find(end, now.step, StepPath(self._copy, finder, end, self._ids).show)
         if found:
             self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]
@@ -203,11 +211,6 @@ class EventWatch:
         else:
             finder.start(end)
         self._warn()
-
-    def _shown_by(self, copied: Callable[[], Stepper], end: Bodies, ids: np.ndarray | None = None) -> Show:
-        """Shows the bodies within the last step, by a copy of the stepper at its end; the finder has its beginning."""
-        path = cache(lambda: StepPath(copied(), self._finder.begin, end, ids))
-        return lambda _, times: end.of(path().at, times)
 
     def _copy(self, where: bool = True) -> Stepper:
         """The one copy of the stepper; ``where``: brought to where it is."""
@@ -227,7 +230,7 @@ class EventWatch:
             x, v = whole.vectors()
             end = self._stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
             step = self._stepper.moment.step
-            self._ahead = self._finder.find(end, step, self._shown_by(lambda: whole, end))
+            self._ahead = self._finder.find(end, step, StepPath(lambda: whole, self._finder, end).show)
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""

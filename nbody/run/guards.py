@@ -90,7 +90,7 @@ def _same_place(pair: tuple[int, int]) -> str:
     )
 
 
-def check_finite(frame: Frame, gravity: Gravity | None = None, own: str = "") -> None:
+def check_finite(frame: Frame, gravity: Gravity, own: str = "") -> None:
     """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particles and the likely
     cause; ``own``: the name of a user's force, which may be it."""
     if all(map(math.isfinite, frame.sums.tolist())):  # for eight numbers four times as fast as NumPy
@@ -98,7 +98,7 @@ def check_finite(frame: Frame, gravity: Gravity | None = None, own: str = "") ->
     step, rows = frame.step, np.arange(len(frame.position))
     if frame.slots is not None:
         rows = frame.slots.left
-    if gravity and gravity.length2 == 0 and (pair := _coincident(frame.position[rows])):
+    if gravity.length2 == 0 and (pair := _coincident(frame.position[rows])):
         pair = int(rows[pair[0]]), int(rows[pair[1]])
         raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer)")
     what = next(name for name, total in zip(SUMMED, frame.sums, strict=True) if not math.isfinite(total))
@@ -109,7 +109,7 @@ def check_finite(frame: Frame, gravity: Gravity | None = None, own: str = "") ->
             break
     if step == 0:
         cause = "a mass, a distance or G is too large for the precision; use other units, or --precision float64"
-    elif gravity and gravity.length2:
+    elif gravity.length2:
         cause = "a time step too large (try a smaller --dt)"
     else:
         cause = (

@@ -55,15 +55,15 @@ class Measured:
     its recorder adds frames.
 
     Args:
-        setup: what the run is; None for frames of which only the sums are known.
+        setup: what the run is.
         start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         observed: the latest observables that are single numbers, besides those of the sums.
     """
 
-    def __init__(self, setup: Setup | None = None, start: Start | None = None) -> None:
-        none = Energies(conserved=setup is None or not setup.without_potential)
+    def __init__(self, setup: Setup, start: Start | None = None) -> None:
+        none = Energies(conserved=not setup.without_potential)
         self.setup, self.frames, self.energies = setup, *((start.frames, start.energies) if start else (0, none))
         self.observed: dict[str, float] = {}
         self._warned = False
@@ -81,15 +81,14 @@ class Measured:
         self.energies = self.energies.after(float(values["total_energy"]) - excluded)
 
     def _check(self, frame: Frame) -> None:
-        scenario = self.setup and self.setup.scenario
-        fields = (scenario and scenario.fields) or ()
-        own = next((str(getattr(field, "name", "")) for field in fields if field.field == "function"), "")
-        check_finite(frame, scenario.gravity if scenario else None, own)
+        scenario = self.setup.scenario
+        functions = (field for field in scenario.fields or () if field.field == "function")
+        check_finite(frame, scenario.gravity, next((str(getattr(field, "name", "")) for field in functions), ""))
 
     def check_energy(self, step: int) -> None:
         """Warn once, or raise RunFailed, if the energy error of the latest frame, of a ``step``, exceeds its limit."""
-        limit = self.setup.scenario.on_energy_error if self.setup else None
-        if self.setup is None or limit is None or self._warned or abs(self.energies.error) <= limit.limit:
+        limit = self.setup.scenario.on_energy_error
+        if limit is None or self._warned or abs(self.energies.error) <= limit.limit:
             return
         line = (
             f"step {step}: the relative energy error is {self.energies.error:+.2e}, beyond the limit of "
@@ -109,8 +108,6 @@ class Measured:
 
     def observables(self, frame: Frame) -> dict[str, float | np.ndarray]:
         """What the scenario records of a frame besides the conserved quantities."""
-        if self.setup is None:
-            return {}
         scenario, slots = self.setup.scenario, frame.slots
         bodies = self.setup.bodies if slots is None else slots.bodies
         if scenario.ensemble:

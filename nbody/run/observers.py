@@ -21,6 +21,7 @@ from nbody.run.schedule import (
     time_given,
     whole_steps,
 )
+from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
 from nbody.state import Moment
@@ -41,6 +42,10 @@ class Observer:
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
+
+    @property
+    def _setup(self) -> Setup:
+        return self._stepper.setup
 
     def next(self, until: float) -> tuple[int, float]:
         """The number of steps to the next look, and the latest time of these steps, if others end them at ``until``."""
@@ -121,9 +126,7 @@ def callback_of(
     if stepper is None:
         return None
     setup = stepper.setup
-    dt, clock = abs(setup.integrator.dt), stepper.clock
+    dt, clock, end = abs(setup.integrator.dt), stepper.clock, -math.inf if setup.plan.backward else math.inf
     if setup.integrator.facts.adaptive:
-        return Callback(
-            stepper, function, CallTimes(interval, -math.inf if setup.plan.backward else math.inf, clock.time)
-        )
+        return Callback(stepper, function, CallTimes(interval, end, clock.time))
     return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)

@@ -72,8 +72,7 @@ class Plan:
     backward: bool = False
 
     @property
-    def problem(self) -> Problem:
-        """What is asked of the forces."""
+    def _problem(self) -> Problem:
         scenario = self.scenario
         asked = self.integrator.facts.problem(scenario.gravity, scenario.precision, self.count)
         return asked._replace(ranks=team().size, gpus=self._gpus)
@@ -82,9 +81,9 @@ class Plan:
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
         added, working = self._of_integrator
-        found = needs(self.engine_kind, self.problem, added, working.first)
+        found = needs(self.engine_kind, self._problem, added, working.first)
         if self._gpus > 1:
-            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + working.helper
+            found["each other GPU"] = self.engine_kind.memory(self._problem).helper + working.helper
         return found
 
     @property
@@ -102,7 +101,6 @@ class Plan:
 
     @property
     def _first(self) -> Moment:
-        """Where the run begins."""
         return Moment(self.particles.step, self.particles.time) if self.particles else Moment(0, 0.0)
 
     @property
@@ -207,9 +205,8 @@ class Plan:
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
         device += f" {team().size} ranks" if team().size > 1 else ""
-        options = "".join(
-            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
-        )
+        chosen = self.engine_options.model_dump(exclude_none=True)
+        options = "".join(f" {name} {value}" for name, value in chosen.items())
         return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
@@ -223,7 +220,7 @@ class Plan:
         columns, working = self._of_integrator
         ranks, added, where = team(), (columns, working.first), scenario.where("initial.particles")
         engine = make_engine(
-            self.engine_kind, self.engine_name, self.engine_options, self.problem, where, self.fields, ranks, added
+            self.engine_kind, self.engine_name, self.engine_options, self._problem, where, self.fields, ranks, added
         )
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
@@ -251,11 +248,11 @@ def plan(
         check_initial(scenario)
     scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
-    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    scenario = choice.in_float64(scenario, integrator, count, notify)
     if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
         scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()
@@ -272,24 +269,20 @@ def plan(
         options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
-        fields = added_fields(scenario)
-        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
-    require_order(scenario.integrator.scheme, integrator)
-    problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    try:
-        (name, why, precision), chosen = choice.chosen_engine(
-            scenario, integrator, problem, precisions, notify, measure
-        )
-    except NBodyError:
-        choice.require_support(
-            scenario, None, "float64", asked | {"ranks": 1}
-        )  # its line names the key that is to blame
-        raise
-    if precision != scenario.precision:
-        scenario = scenario.in_precision(precision)
-    if precisions:
-        notify(f"precision: {precision} ({reason})")
-    kind, options = component(scenario, "engine", chosen, ENGINES, name)
+    else:
+        require_order(scenario.integrator.scheme, integrator)
+        problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
+        try:
+            found, chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
+        except NBodyError:  # this line names the key that is to blame
+            choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
+            raise
+        name, why, precision = found
+        if precision != scenario.precision:
+            scenario = scenario.in_precision(precision)
+        if precisions:
+            notify(f"precision: {precision} ({reason})")
+        kind, options = component(scenario, "engine", chosen, ENGINES, name)
     fields = added_fields(scenario)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
 

@@ -12,7 +12,7 @@ from nbody.given import KeyProblem
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.scenario.precision import check_precision
+from nbody.scenario.groups import check_precision
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
@@ -76,10 +76,8 @@ def automatic_precisions(scenario: Scenario, scheme: Integrator, particles: Part
     """The precisions that keep what the user gave and in which the scheme computes, the lowest first; and why no lower one
     does, or why the lowest may be taken."""
     own = [each for offered in scheme.facts.precisions.values() for each in offered] or PRECISIONS
-    able, why = (
-        tuple(each for each in PRECISIONS if each in own),
-        "positions, masses and lengths keep their digits in it",
-    )
+    able = tuple(each for each in PRECISIONS if each in own)
+    why = "positions, masses and lengths keep their digits in it"
     if able[0] != PRECISIONS[0]:
         why = f"scheme '{scenario.integrator.scheme}' computes in it"
     for k, precision in enumerate(able[:-1]):

@@ -108,8 +108,8 @@ class Summary:
         )
 
     def as_dict(self) -> dict:
-        """For JSON."""
-        return asdict(self)
+        """For JSON, which has no NaN: an unknown energy error is None."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 STEADY = 3
@@ -131,11 +131,9 @@ class WallClock:
 
     @property
     def is_steady(self) -> bool:
-        """True if the speed is steady."""
         return len(self._begun) == STEADY
 
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     def due(self) -> bool:

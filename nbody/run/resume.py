@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -66,28 +66,21 @@ def resume(
     path = Path(path)
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
-        found = team().broadcast(_resumed(path, changes, notify, given.pop("fields", None)) if team().first else None)
-    given.pop("fields", None)  # on other ranks
-    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start, **given)
-    if given.get("events") is None and found.event_functions:
+        fields = given.pop("fields", None)
+        found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
+    scenario, particles, start, scope, event_functions = found
+    simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start, **given)
+    if given.get("events") is None and event_functions:
         notify("warning: events of this run are functions, or call one, and are not in the file: give resume(events=…)")
-    _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
+    _compare_scope(scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
-class Resumed(NamedTuple):
-    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, what the bits depended on, and
-    whether a Python program has given functions as events."""
-
-    scenario: Scenario
-    particles: Particles
-    start: Start
-    scope: dict[str, str]
-    event_functions: bool
-
-
-def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object) -> Resumed:
-    """What the recording at ``path`` says, with ``changes`` of its scenario. Raises InputError as :func:`resume`."""
+def _resumed(
+    path: Path, changes: dict[str, Any], notify: Notify, fields: object
+) -> tuple[Scenario, Particles, Start, dict[str, str], bool]:
+    """The scenario with ``changes``, the bodies of the first frame, the checkpoint, what the bits depended on, and whether a
+    Python program has given functions as events. Raises InputError as :func:`resume`."""
     checkpoint = read_checkpoint(path)
     with one_line(path):  # a correct checksum does not mean that the content can be trusted
         facts = checkpoint.meta
@@ -132,7 +125,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             events = int(facts.get("events", 0))
             start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path, ends and not longer)
-    return Resumed(scenario, particles, start, scope, functions)
+    return scenario, particles, start, scope, functions
 
 
 def _check_end(scenario: Scenario, step: int, time: float, sign: int) -> None:

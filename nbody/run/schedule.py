@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from nbody.errors import InputError
 from nbody.given import converted, number, shown, whole
@@ -13,6 +14,9 @@ from nbody.scenario.overrides import plain_python
 from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import Moment
 from nbody.whole_file import Notify
+
+if TYPE_CHECKING:
+    from nbody.run.plan import Plan
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -290,19 +294,17 @@ def dividing(dt: float, times: Sequence[float]) -> float:
     return common / math.ceil(common / dt * (1 - 1e-12))
 
 
-def schedule_of_call(
-    planned: Schedule, scenario: Scenario, scheme: Integrator, now: Moment, steps: int | None, until: float | None,
-    resumed: bool, backward: bool,
-) -> Schedule:  # fmt: skip
-    """The schedule of one call: the ``planned`` one, or that of the next ``steps`` steps, or that until a time. ``resumed``:
-    the recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
+def schedule_of_call(plan: "Plan", now: Moment, steps: int | None, until: float | None, resumed: bool) -> Schedule:
+    """The schedule of one call: the planned one, or that of the next ``steps`` steps, or that until a time. ``resumed``: the
+    recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
+    planned, scenario, scheme = plan.schedule, plan.scenario, plan.integrator
     every = planned.every if isinstance(planned, StepSchedule) else 1
     times = planned.times if isinstance(planned, FramesAtTimes) else planned
     if steps is not None:
         last = now.step + steps_given("run: steps: ", steps)
         if isinstance(times, StepSchedule):
             return StepSchedule(every, last)
-        return FramesAtTimes(every, last, replace(times, end=-math.inf if backward else math.inf))
+        return FramesAtTimes(every, last, replace(times, end=-math.inf if plan.backward else math.inf))
     if until is None:
         return planned
     if not scheme.facts.adaptive:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -27,28 +27,13 @@ from nbody.trajectory.writing.checkpoint import require_like
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
     from nbody.integrators.roster import Roster
+    from nbody.run.event_watch import EventWatch
 
 OWN = "integrator."
 """The prefix of the scheme's arrays in a checkpoint."""
 
 MOST_PAIRS = 2**24
 """The most pairs that are summed on the host for the energy of a change (0.3 s); with more the engine computes it."""
-
-
-class StepWatch(Protocol):
-    """Looks at every step that a stepper makes."""
-
-    def advance(self, steps: int, until: float) -> None:
-        """Let the stepper :meth:`~Stepper.make` steps, one by one."""
-
-    def end_step(self) -> None:
-        """A step that is shown partway is not made to its end."""
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps, without a copy."""
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Restore what :meth:`arrays` returned."""
 
 
 class Stepper:
@@ -65,7 +50,7 @@ class Stepper:
         roster: which bodies are there; None if they are those of the beginning, and the run does not look for collisions.
         collisions: finds contacts; None if the run does not look for them.
         events: the collisions and changes that nobody has taken yet.
-        watch: looks at every step; None if nothing does.
+        watch: looks for events in every step; None if there are none to look for.
         cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         hand: the particles that a user has.
@@ -77,14 +62,10 @@ class Stepper:
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
         self.hand = InHand(self)
-        self.watch: StepWatch | None = None
+        self.watch: EventWatch | None = None
         self.cut: Stepper | None = None
-        self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
-            None,
-            None,
-            None,
-            setup.bodies,
-        )
+        self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles]
+        self._known = None, None, None, setup.bodies
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -105,12 +86,10 @@ class Stepper:
 
     @property
     def moment(self) -> Moment:
-        """Where the run is."""
         return self.motion.state.clock.moment
 
     @property
     def moved(self) -> bool:
-        """True if steps were made."""
         return self.clock.step != self.setup.bodies.step
 
     @property
@@ -426,10 +405,8 @@ class Stepper:
         fields, gone = fields_of(setup.engine), changes["id_1"][np.isin(changes["kind"], REMOVED)]
         if lost := [about for about, _ in fields.about.values() if about in gone] if fields else []:
             raise InputError(f"body {lost[0]} can't be removed: a field acts about it")
-        if fields and fields.about:
-            fields.of(
-                _after(changes, gone, self._at_the_beginning, species_names)
-            )  # raises an InputError, before anything is changed
+        if fields and fields.about:  # raises an InputError, before anything is changed
+            fields.of(_after(changes, gone, self._at_the_beginning, species_names))
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
@@ -462,7 +439,6 @@ def _frame_of(motion: Motion) -> Frame:
 
 
 def _energy_of(motion: Motion) -> float:
-    """The total energy at this moment."""
     frame = _frame_of(motion).wait()
     energy = float(frame.sums[0] + frame.sums[1])
     frame.release()

@@ -20,7 +20,8 @@ from typing import Any
 from nbody import machine
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
-from nbody.run.cluster import Cluster, Task, attempt, log_of, note_of, status_of
+from nbody.given import converted
+from nbody.run.cluster import Cluster, Task, attempt, status_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
 from nbody.run.schedule import written
@@ -119,7 +120,7 @@ class Sweep:
             if parse_json(text) != written:
                 raise InputError(f"{printable(self.folder)}: this folder holds another sweep; choose another --output")
         else:
-            names = self._table, *(each for task in self.tasks for each in (log_of(task), note_of(task)))
+            names = self._table, *(each for task in self.tasks for each in (task.log, task.note))
             foreign = [*foreign, *filter(os.path.lexists, names)]
         for path in foreign:
             raise InputError(f"{printable(path)}: was not made by this sweep; move it, or choose another --output")
@@ -176,7 +177,8 @@ class Sweep:
         cores = machine.cores()
         jobs = min(self.jobs or len(cards) or cores, len(self.tasks))
         for k in range(jobs):
-            slots.put({"CUDA_VISIBLE_DEVICES": cards[k % len(cards)]} if cards else _threads(max(1, cores // jobs)))
+            own_cores = {"NUMBA_NUM_THREADS": str(max(1, cores // jobs))}
+            slots.put({"CUDA_VISIBLE_DEVICES": cards[k % len(cards)]} if cards else own_cores)
         return slots
 
 
@@ -188,11 +190,8 @@ def _varied(text: str) -> tuple[str, list[str]]:
             f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
         )
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
-    try:
-        if (numbers := range_of(listed, MOST)) is not None:
-            values = list(map(str, numbers))
-    except ValueError as error:
-        raise InputError(f"--vary {key}: {error}") from None
+    if (numbers := converted(f"--vary {key}: ", lambda text: range_of(text, MOST), listed)) is not None:
+        values = list(map(str, numbers))
     for value in values:
         read_assignment(f"{key}={value}", "--vary")
     return key, values
@@ -207,10 +206,6 @@ def _cards() -> list[str]:
     return [name.strip() for name in names][:count]  # numbers or UUIDs; CUDA ignores all behind the first wrong one
 
 
-def _threads(count: int) -> dict[str, str]:
-    return {"NUMBA_NUM_THREADS": str(count)}
-
-
 def _made(
     task: Task, arguments: list[str], start: Callable[..., int], slots: "SimpleQueue[dict[str, str]]", stop: StopRequest
 ) -> str:
@@ -219,7 +214,7 @@ def _made(
     try:
         while attempts < ATTEMPTS and code != InputError.exit_code:
             status = status_of(task.path)
-            if stop.requested or status == "complete" or (status == "running" and not note_of(task).exists()):
+            if stop.requested or status == "complete" or (status == "running" and not task.note.exists()):
                 return f"{task.path}: {status}"
             before = _facts(task.path).get("steps", 0)
             code = start(task, arguments, 0 < attempts == ATTEMPTS - 1, environment, stop)
@@ -228,7 +223,7 @@ def _made(
         status = status_of(task.path)
         return f"{task.path}: {status}" + ("" if status == "complete" else f": {_reason(task)}")
     except OSError as error:
-        raise not_written(log_of(task), error, "the same command goes on") from error
+        raise not_written(task.log, error, "the same command goes on") from error
     finally:
         slots.put(environment)
 
@@ -248,8 +243,7 @@ def _is_free(path: Path, planned: Plan) -> bool:
 
 def _reason(task: Task) -> str:
     """The last line that a run printed; a value that varies was given by ``--vary``, not by ``--set``."""
-    log = log_of(task)
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    lines = task.log.read_text(errors="replace").strip().splitlines() if task.log.exists() else []
     line = lines[-1].removeprefix("error: ") if lines else "it printed nothing"
     for key in (value.partition("=")[0] for value in task.values):
         line = line.replace(f"--set {key}:", f"--vary {key}:")
@@ -258,14 +252,9 @@ def _reason(task: Task) -> str:
 
 def _row(task: Task) -> Row:
     row: Row = {"run": task.number, **dict(value.split("=", 1) for value in task.values)}
-    begun = log_of(task).exists() or note_of(task).exists()
-    empty: Row = {
-        "status": "failed" if begun else "not started",
-        "steps": None,
-        "time": None,
-        "energy_error": None,
-        "wall_s": None,
-    }
+    begun = task.log.exists() or task.note.exists()
+    status = "failed" if begun else "not started"
+    empty: Row = {"status": status, **dict.fromkeys(("steps", "time", "energy_error", "wall_s"))}
     return {**row, **empty, **_facts(task.path), "file": str(task.path)}
 
 

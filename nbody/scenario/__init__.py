@@ -4,7 +4,7 @@
  :mod:`.model`       the scenario; finds the component that a group names
  :mod:`.bodies`      the group ``initial``; :mod:`.collisions`, :mod:`.ensemble`, :mod:`.escape`, :mod:`.events`
  :mod:`.groups`      the other groups of keys
- :mod:`.values`      the types of values, and the errors for wrong ones; :mod:`.precision`: numbers beyond a precision
+ :mod:`.values`      the types of values, and the errors for wrong ones
  :mod:`.quantities`  quantities such as ``0.01 pc``
  :mod:`.yaml_reader` the text; :mod:`.source` knows where each value was written, for errors
  :mod:`.options`     the values that have a short name (``--dt``, ``Simulation(dt=…)``)

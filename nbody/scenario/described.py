@@ -115,9 +115,8 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, Group):
         value = value.model_dump(exclude_none=True)
     if isinstance(value, str | int | float | tuple | list | dict):
-        text = (
-            f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
-        )
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
         return "default " + text.translate({ord("("): "[", ord(")"): "]", ord("'"): None})
     return ""  # a group written as other keys, which have defaults of their own
 

@@ -34,56 +34,41 @@ FEWEST_BODIES, MOST_BODIES = 2, 64
 FORMS = "a range (1..8, 0.9..1.1:400, 1e-6..1e-3:40:log), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
 
 
-def _check_count(a: float, b: float, count: float) -> None:
-    """Raise a ValueError unless ``count`` is a number of values."""
-    if not (count == int(count) and 1 <= count <= MOST_SYSTEMS):
-        raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(count)}")
-
-
-def _check_ends(a: float, b: float) -> None:
-    """Raise a ValueError unless a ≤ b."""
-    if not a <= b:
-        raise ValueError(f"'uniform' and 'log_uniform' take the smaller number first, got {a:g} and {b:g}")
-
-
-def _check_positive(a: float, b: float) -> None:
-    """Raise a ValueError unless 0 < a ≤ b."""
-    _check_ends(a, b)
-    if a <= 0:
-        raise ValueError(f"'log_uniform' takes positive numbers, got {a:g}")
-
-
-def _check_sigma(*numbers: float) -> None:
-    """Raise a ValueError if the last number, a standard deviation, is negative."""
-    if numbers[-1] < 0:
-        raise ValueError(f"sigma must not be negative, got {numbers[-1]:g}")
-
-
 class Form(NamedTuple):
     """What a group ``{name: numbers}`` means.
 
     Attributes:
         takes: how many numbers there are.
-        check: raises a ValueError about them.
         is_axis: True for values of the grid, False for random ones.
         values: the function of the numbers that returns them; that of random ones has before them a generator and a count.
     """
 
     takes: int
-    check: Callable[..., None]
     is_axis: bool
     values: Callable[..., np.ndarray]
 
 
 GROUPS = {
-    "linear": Form(3, _check_count, True, lambda begin, end, count: np.linspace(begin, end, int(count))),
-    "uniform": Form(2, _check_ends, False, lambda rng, count, a, b: rng.uniform(a, b, count)),
-    "log_uniform": Form(
-        2, _check_positive, False, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))
-    ),
-    "normal": Form(2, _check_sigma, False, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
-    "rayleigh": Form(1, _check_sigma, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
+    "linear": Form(3, True, lambda begin, end, count: np.linspace(begin, end, int(count))),
+    "uniform": Form(2, False, lambda rng, count, a, b: rng.uniform(a, b, count)),
+    "log_uniform": Form(2, False, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))),
+    "normal": Form(2, False, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
+    "rayleigh": Form(1, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
 }
+
+
+def _check_numbers(name: str, first: float, *others: float) -> None:
+    """Raise a ValueError about the numbers of a form."""
+    last = others[-1] if others else first
+    if name == "linear" and not (last == int(last) and 1 <= last <= MOST_SYSTEMS):
+        raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(last)}")
+    if "uniform" in name and not first <= last:
+        raise ValueError(f"'uniform' and 'log_uniform' take the smaller number first, got {first:g} and {last:g}")
+    if name == "log_uniform" and first <= 0:
+        raise ValueError(f"'log_uniform' takes positive numbers, got {first:g}")
+    if name in ("normal", "rayleigh") and last < 0:
+        raise ValueError(f"sigma must not be negative, got {last:g}")
+
 
 _NUMBER = r"[-+]?(?:\d{1,19}(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _RANGE = re.compile(rf"({_NUMBER})\s*\.\.\s*({_NUMBER})\s*(?::\s*(\w+)\s*)?(?::\s*(\w+))?")
@@ -127,7 +112,6 @@ class Ensemble(Group):
 
     @property
     def count(self) -> int:
-        """The number of systems."""
         return self.systems or math.prod(len(axis) for axis in self.axes.values())
 
     def values(self, seed: int, numbers: range | None = None) -> dict[str, list[Any]]:
@@ -224,4 +208,4 @@ def _check(values: object) -> None:
     real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
     if not real or len(numbers) != takes:
         raise ValueError(f"'{name}' takes {counted(takes, 'number')}, got {shown(given)}")
-    GROUPS[name].check(*numbers)
+    _check_numbers(name, *numbers)

@@ -52,9 +52,6 @@ class EscapeKeys(EscapeLimit):
     the energy is booked (``booked_energy``).
 
     Attributes:
-        radius: the distance, also as ``10 r_h``: in half-mass radii of the beginning.
-        unbound: only bodies whose energy in the field of the others, relative to the centre of mass, is positive.
-        about: from where the distance is: by default the centre of mass; densest (the density centre), origin, or a body.
         action: what happens to them, or then: remove; stop and record are those of the event ``escape``.
         every: steps between two looks, of ``remove``.
     """

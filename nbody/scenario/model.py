@@ -26,6 +26,7 @@ from nbody.scenario.groups import (
     IntegratorKeys,
     Record,
     UnitKeys,
+    check_precision,
     fields_from,
     gravity_from,
     scale_from,
@@ -33,7 +34,6 @@ from nbody.scenario.groups import (
 )
 from nbody.scenario.options import ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
-from nbody.scenario.precision import check_precision
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import Group, Text, Written, unknown_key, validated
@@ -153,7 +153,7 @@ class Scenario(Group):
         return self.from_source(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
-        """A copy in another precision; :func:`~nbody.scenario.precision.check_precision` says if its numbers fit a lower
+        """A copy in another precision; :func:`~nbody.scenario.groups.check_precision` says if its numbers fit a lower
         one."""
         found = self.model_copy(update={"precision": precision})
         found._source = self._source.with_option(("precision",), "precision", precision)

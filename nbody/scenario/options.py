@@ -35,7 +35,6 @@ class Option(NamedTuple):
 
     @property
     def keys(self) -> Keys:
-        """The path as keys."""
         return tuple(self.path.split("."))
 
 

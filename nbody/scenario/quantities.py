@@ -151,10 +151,8 @@ class Scale:
         return value if math.isclose(factor, 1.0, rel_tol=1e-14) else value * factor
 
     def _si(self, dimension: Dimension) -> float:
-        size = self._size_of
-        return float(
-            size["length"] ** dimension.length * size["mass"] ** dimension.mass * size["time"] ** dimension.time
-        )
+        length, mass, time = (self._size_of[key] for key in ("length", "mass", "time"))
+        return float(length**dimension.length * mass**dimension.mass * time**dimension.time)
 
     @staticmethod
     def _size(key: str, text: str) -> float:

@@ -147,14 +147,9 @@ SpeedOrZero = Annotated[NotNegative, with_unit("velocity")]
 Whole = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**63 - 1)]
-Offset = Annotated[
-    tuple[Annotated[Finite, with_unit("length")], ...],
-    BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
-]  # fmt: skip
-Velocity = Annotated[
-    tuple[Annotated[Finite, with_unit("velocity")], ...],
-    BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
-]  # fmt: skip
+TWO_OR_THREE = BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3)
+Offset = Annotated[tuple[Annotated[Finite, with_unit("length")], ...], *TWO_OR_THREE]
+Velocity = Annotated[tuple[Annotated[Finite, with_unit("velocity")], ...], *TWO_OR_THREE]
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]

@@ -215,10 +215,8 @@ def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
         comma = "there is a comma missing" if opened == line else f"line {line} lacks a comma"
         return opened, f"the bracket opened here is not closed, or {comma} ({problem}); correct it"
     if "mapping values are not allowed" in problem:
-        return (
-            line,
-            "a ':' inside a value, or a line indented too far; put the text in quotes or correct the indentation",
-        )
+        problem = "a ':' inside a value, or a line indented too far; put the text in quotes or correct the indentation"
+        return line, problem
     if "quoted scalar" in str(error.context):
         return _line(error.context_mark), "the quote opened here is not closed; close it"
     return line, f"{problem}; correct this line or the one above"

@@ -42,10 +42,7 @@ def write_map(draft: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
             file[name] = values
         for name, text in texts.items():
             dataset, at, attribute = name.partition("@")
-            if at:
-                file[dataset].attrs[attribute] = text
-            else:
-                file[name] = text
+            (file[dataset].attrs if at else file)[attribute or name] = text
     with open(draft, "ab") as end:
         end.write(MAGIC)
 

@@ -97,7 +97,6 @@ class Competitor:
         return cls(name, kind, precision, options, used)
 
     def engine(self, gravity: Gravity) -> Engine:
-        """The engine for a law."""
         return self.kind(gravity, self.precision, self._options)
 
     def load(self, problem: ForceProblem) -> None:
@@ -129,7 +128,6 @@ class Competitor:
 
     @property
     def accuracy(self) -> float | None:
-        """The accuracy of a tree that has one."""
         return getattr(self._options, "accuracy", None)
 
     def interactions(self) -> int | None:
@@ -139,7 +137,6 @@ class Competitor:
         return computed if computed < self._state.count**2 else None
 
     def release(self) -> None:
-        """Release the bodies."""
         self._state = None
 
     def fits(self, count: int) -> bool:

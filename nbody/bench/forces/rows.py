@@ -46,13 +46,7 @@ class EvaluationRow(Row):
 
     @property
     def count(self) -> int:
-        """The number of particles."""
         return self.particles or 0
-
-    @property
-    def rate_bound(self) -> float | None:
-        """Interactions per second that the device allows, if that is known."""
-        return None
 
     def with_rates(self, time: Timing, interactions: float | None) -> Self:
         """A copy with a time, and the rates of this many interactions in it."""

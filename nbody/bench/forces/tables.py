@@ -77,7 +77,8 @@ def speeds(title: str, rows: Sequence[EvaluationRow]) -> Picture:
 def _speeds(precision: str, rows: Sequence[EvaluationRow]) -> Panel:
     lines, ticks = [], sorted({row.count for row in rows})
     for name, own in grouped(rows, "name").items():
-        text, bound = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip(), own[-1].rate_bound
+        text = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip()
+        bound = getattr(own[-1], "slot_bound", None)  # of the roofline suite
         if bound:
             lines.append(Line(name, [ticks[0], ticks[-1]], [bound, bound], dotted=True))
             text += f" of {rate(bound)}".rstrip()

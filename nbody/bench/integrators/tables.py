@@ -32,7 +32,6 @@ class MotionRow(Row):
 
     @property
     def system(self) -> str:
-        """The problem and N."""
         return f"{self.problem}, N = {self.particles}"
 
 

@@ -48,7 +48,6 @@ class ProductProblem:
 
     @property
     def bytes(self) -> float:
-        """The size of the three matrices."""
         return sum(rows * columns for rows, columns in self.shape.matrices) * self.dtype.itemsize
 
     @cached_property

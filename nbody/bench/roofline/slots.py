@@ -38,7 +38,6 @@ class InstructionCounts(NamedTuple):
 
     @classmethod
     def of(cls, code: list[str]) -> "InstructionCounts":
-        """Count these instructions."""
         counts = (sum(bool(kind.match(each)) for each in code) for kind in (FLOAT32, FLOAT64, ROOT))
         return cls(len(code), *counts)
 

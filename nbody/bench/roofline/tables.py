@@ -34,11 +34,6 @@ class RooflineRow(EvaluationRow):
     percent_of_slots: Annotated[Amount | None, TableColumn("% of\nslots", PER_CENT)] = None
     percent_of_roots: Annotated[Amount | None, TableColumn("% of\nroots", PER_CENT)] = None
 
-    @property
-    def rate_bound(self) -> float | None:
-        """Interactions per second that the issue slots allow."""
-        return self.slot_bound
-
 
 ROWS = (RooflineRow,)
 

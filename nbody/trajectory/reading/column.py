@@ -22,12 +22,9 @@ class FrameColumn:
     """
 
     def __init__(
-        self,
-        shape: Callable[[], tuple[int, int, int]],
-        dtype: np.dtype,
-        frame: Callable[[int], Array],
+        self, shape: Callable[[], tuple[int, int, int]], dtype: np.dtype, frame: Callable[[int], Array],
         part: Callable[[int, int, int], Array],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.dtype = dtype
         self._shape, self._frame, self._part = shape, frame, part
 

@@ -50,12 +50,10 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
 def _differences(one: RecordedFrames, two: RecordedFrames) -> Iterator[Difference]:
     for field in ("dimensions", "mass", "id", "species", "radius"):
         yield from _compared(field, getattr(one, field), getattr(two, field))
-    for field, left, right in (
-        ("species_names", one.species_names, two.species_names),
-        ("observables", tuple(one.widths), tuple(two.widths)),
-    ):
+    listed = ((", ".join(run.species_names), ", ".join(run.widths)) for run in (one, two))
+    for field, left, right in zip(("species_names", "observables"), *listed, strict=True):
         if left != right:
-            yield Difference(field, (", ".join(left), ", ".join(right)))
+            yield Difference(field, (left, right))
     for k in range(min(len(one), len(two))):
         here, there = one.frame(k), two.frame(k)
         for field in ("step", "time", "position", "velocity"):

@@ -129,9 +129,7 @@ class RecordedFrames:
             self._frames = min(rows.length() for rows in self._rows.values())
             self.step: Array = self._rows[layout.STEP].read(0, self._frames)
             self.time: Array = self._rows[layout.TIME].read(0, self._frames)
-            self._events_known = (
-                self._events.length() if self._events else 0
-            )  # of all frames, which are shown after them
+            self._events_known = self._events.length() if self._events else 0  # of all frames, which come after them
             if self._room:
                 self._take_added()
         self._left = no_events(), -1, Left(*[np.empty(0)] * 3)

@@ -35,9 +35,7 @@ def line(run: "Trajectory") -> str:
 def page(run: "Trajectory") -> str:
     """HTML for a notebook: the facts, and a picture of the last frame, seen along z (PNG, drawn without OpenGL)."""
     bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
-    facts = {"file": run.path, "bodies": bodies, "frames": frames}
-    if len(run):
-        facts["time"] = _times(run)
+    facts = {"file": run.path, "bodies": bodies, "frames": frames} | ({"time": _times(run)} if len(run) else {})
     picture = ""
     with suppress(InputError, ValueError, IndexError):  # a closed file, a damaged or infinite frame
         facts |= _read_facts(run)

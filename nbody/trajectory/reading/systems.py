@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody.errors import InputError, counted, printable
 from nbody.given import converted, whole
+from nbody.particles import Particles
 from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.reading.tables import Table
 from nbody.trajectory.structure.layout import SYSTEM
@@ -80,30 +81,41 @@ def summary(run: RecordedFrames) -> dict[str, Any]:
 
 
 class System:
-    """One system of an ensemble: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id`` and ``species`` of
-    its bodies, (n,); ``time`` (T,), at which an ended system stands still."""
+    """One system of an ensemble, as a recording: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id``
+    and ``species`` of its bodies, (n,); ``time`` (T,), at which an ended system stands still."""
 
     def __init__(self, run: RecordedFrames, number: int) -> None:
         count = number_of_systems(run.resolved)
         number = converted(f"{printable(run.path)}: system: ", whole, number)
         if not 0 <= number < count:
             raise InputError(f"{printable(run.path)}: there is no system {number}; it has {count}, counted from 0")
-        n = run.count // count
-        self.number, self._rows = number, slice(number * n, (number + 1) * n)
+        self.number, self.count = number, run.count // count
+        self._run, self._rows = run, slice(number * self.count, (number + 1) * self.count)
         self.mass, self.id, self.species = (each[self._rows] for each in (run.mass, run.id, run.species))
-        self.species_names = run.species_names
         self.time: Array = run.observable("system_time")[:, number]
-        self._run = run
 
-    @property
-    def position(self) -> Array:
-        """(T, n, D)."""
-        return self._run.position[:, self._rows]
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._run, name)
+        return found[:, self._rows] if name in ("position", "velocity") else found
 
-    @property
-    def velocity(self) -> Array:
-        """(T, n, D)."""
-        return self._run.velocity[:, self._rows]
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def particles(self, frame: int) -> Particles:
+        """Its bodies at a frame."""
+        return self._run.particles(frame).rows(np.arange(self._run.count)[self._rows])
+
+    def left(self, frame: int) -> "System":
+        """What has the masses at a frame: no body leaves an ensemble."""
+        return self
+
+    def observable(self, name: str) -> Array:
+        """An observable of the system, (T,). Raises InputError: it is none, or that of all systems."""
+        return self._run.observable(SYSTEM + name.removeprefix("total_"))[:, self.number]
+
+    def energy_balance(self) -> Array:
+        """(T,) the total energy; NaNs if a force has no potential."""
+        return self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
 
     def __repr__(self) -> str:
         return f"<system {self.number}: {len(self.mass)} bodies, {counted(len(self.time), 'frame')}>"

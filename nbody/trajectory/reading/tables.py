@@ -87,10 +87,8 @@ def observable_table(widths: Mapping[str, int], read: Callable[[str], Array]) ->
     for name, width in widths.items():
         if name.startswith(SYSTEM):  # one number per system
             continue
-        if width == 1:
-            columns[name] = partial(column, name)
-            continue
         parts = PARTS.get(name, tuple("xyz") if width == 3 else ())
-        for k, part in enumerate(parts if len(parts) == width else range(width)):
-            columns[f"{name}_{part}"] = partial(column, name, k)
+        named = [""] if width == 1 else [f"_{part}" for part in (parts if len(parts) == width else range(width))]
+        for k, end in enumerate(named):
+            columns[name + end] = partial(column, name, k if end else None)
     return Table(columns, "time")

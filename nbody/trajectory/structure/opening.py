@@ -113,17 +113,14 @@ class LibraryRows:
         self._library, self._name, self._dataset = library, name, dataset
 
     def length(self) -> int:
-        """How many rows there are."""
         return self._dataset.shape[0]
 
     def read(self, first: int, count: int) -> Array:
-        """``count`` rows from row ``first``."""
         (_, data), dtype = self._library.ask("read", self._name, first, count), self._dataset.dtype
         rows = np.frombuffer(data, dtype).reshape(count, *self._dataset.shape[1:])
         return rows.astype(dtype.newbyteorder("="))
 
     def part(self, k: int, start: int, count: int) -> Array:
-        """Entries ``start`` to ``start`` + ``count`` of row ``k``: (count, …)."""
         return self.read(k, 1)[0, start : start + count]
 
 
@@ -180,7 +177,6 @@ class OpenFile:
         return contents
 
     def rows(self, name: str) -> DatasetRows | LibraryRows:
-        """The rows of a dataset."""
         found = self.found[name]
         if found.offset is not None:
             return DatasetRows(self.fd, found)
@@ -202,7 +198,6 @@ class OpenFile:
         return bytes(self.value(name)).decode()
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self.fd)
         if self._library:
             self._library.close()

@@ -108,7 +108,6 @@ class Threads:
         return [arrays[first:end] for first, end in pairwise(ends)]
 
     def close(self) -> None:
-        """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 

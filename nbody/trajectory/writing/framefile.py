@@ -177,7 +177,6 @@ class FrameFile:
             write(self.fd, [struct.pack("<Q", count)], self._events_at)
 
     def write_commit(self) -> None:
-        """Write the commit record."""
         if "crc32" in (self.commit.dtype.names or ()):
             self.commit["crc32"] = layout.commit_sum(self.commit)
         self._committed = self.commit.tobytes()

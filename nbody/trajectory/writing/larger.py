@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,26 +28,6 @@ BYTES_PER_BODY = 128
 """What a checkpoint keeps of a body that was added, besides the state."""
 
 
-class Size(NamedTuple):
-    """What a copy has room for.
-
-    Attributes:
-        bodies: the constants of all bodies, and ``room`` for how many more.
-        frames, events: how many.
-        state_bytes: of a checkpoint.
-        observables: those of each frame, with their widths.
-        resolved: the scenario.
-    """
-
-    bodies: Particles
-    room: int
-    frames: int
-    events: int
-    state_bytes: int
-    observables: Mapping[str, int]
-    resolved: Mapping[str, Any]
-
-
 def continue_file(
     path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
 ) -> FrameFile:
@@ -66,17 +46,15 @@ def continue_file(
             dropped = np.isin(rows["kind"][events:], layout.ADDED).sum()  # bodies that are added later, or not at all
             known, left = file.bodies, run.count - dropped
             file.bodies = left
-            bodies = _constants(run).rows(np.arange(left))
-            size = Size(
-                bodies, file.count - left, frames, file.events.capacity if file.events else 0,
-                state_bytes(checkpoint.state, checkpoint.meta), run.widths, resolved,
-            )  # fmt: skip
-            has_room = frames <= file.capacity and size.state_bytes - META_ROOM <= file.slot_bytes
-            if size.room:
-                size = size._replace(state_bytes=max(size.state_bytes, file.slot_bytes))
+            state = state_bytes(checkpoint.state, checkpoint.meta)
+            has_room = frames <= file.capacity and state - META_ROOM <= file.slot_bytes
             if has_room and left >= known and resolved == run.resolved:
                 return file
-            copy = _copy(run, file, part, size, keep, events, checkpoint)
+            bodies = _constants(run).rows(np.arange(left))
+            header = _header(run, file, frames=frames, resolved=resolved, state_bytes=state)
+            if header.room:
+                header = replace(header, state_bytes=max(state, file.slot_bytes))
+            copy = _copy(run, file, part, bodies, header, keep, events, checkpoint)
         except BaseException:
             file.close()
             raise
@@ -111,16 +89,16 @@ def with_more_room(
                 velocity=np.zeros((run.count + len(new), run.dimensions)),
                 radius=np.append(bodies.radius, new["radius_2"]) if len(bodies.radius) else bodies.radius,
             )  # fmt: skip
-        capacity = file.events.capacity if file.events else 0
-        if events + len(added) > capacity:
-            capacity = max(2 * capacity, events + len(added), LEAST_EVENTS)
-        more = BOOKED if np.isin(added["kind"], layout.BOOKED).any() else {}
+        header = _header(run, file, frames=max(run.planned, frames), room=room)
+        if (needed := events + len(added)) > header.events:
+            header = replace(header, events=max(2 * header.events, needed, LEAST_EVENTS))
+        if np.isin(added["kind"], layout.BOOKED).any():
+            header = replace(header, observables={**run.widths, **BOOKED})
         more_rows = bodies.count + room - file.count
         state = file.slot_bytes + (file.slot_bytes // file.count + BYTES_PER_BODY) * more_rows if file.slot_bytes else 0
-        planned = max(run.planned, frames)
-        size = Size(bodies, room, planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
+        header = replace(header, state_bytes=max(state, slot_bytes))
         checkpoint = newest(file.file) if file.slot_bytes else None
-        return _copy(run, file, part, size, len(run), events, checkpoint)
+        return _copy(run, file, part, bodies, header, len(run), events, checkpoint)
 
 
 def events_until(checkpoint: Checkpoint) -> int:
@@ -146,25 +124,24 @@ def _constants(run: RecordedFrames) -> Particles:
     return Particles(run.mass, x, v, run.id, species=run.species, species_names=run.species_names, radius=run.radius)
 
 
-def _copy(
-    run: RecordedFrames, file: FrameFile, part: Path, size: Size, keep: int, events: int, checkpoint: Checkpoint | None
-) -> FrameFile:
-    """A copy of the first ``keep`` frames and ``events`` of a recording, and of a checkpoint."""
+def _header(run: RecordedFrames, file: FrameFile, **changes: Any) -> RunHeader:
+    """The header of a copy: that of a recording, with ``changes``."""
     header = RunHeader(
-        frames=size.frames,
-        dtype=str(file.dtype),
-        scenario_text=run.scenario_text,
-        resolved=size.resolved,
-        provenance=run.stored_provenance,
-        state_bytes=size.state_bytes,
-        observables=size.observables,
-        events=size.events,
-        room=size.room,
-    )
-    check_space(part, required_bytes(size.bodies.count, header), "the longer recording, made as a copy,", RESUMED)
-    copy = make_file(part, size.bodies, header)
+        run.planned, str(file.dtype), run.scenario_text, run.resolved, run.stored_provenance, file.slot_bytes, run.widths,
+        file.events.capacity if file.events else 0, file.count - file.bodies,
+    )  # fmt: skip
+    return replace(header, **changes)
+
+
+def _copy(
+    run: RecordedFrames, file: FrameFile, part: Path, bodies: Particles, header: RunHeader, keep: int, events: int,
+    checkpoint: Checkpoint | None,
+) -> FrameFile:  # fmt: skip
+    """A copy of the first ``keep`` frames and ``events`` of a recording with these bodies, and of a checkpoint."""
+    check_space(part, required_bytes(bodies.count, header), "the longer recording, made as a copy,", RESUMED)
+    copy = make_file(part, bodies, header)
     try:
-        if copy.count == file.count and size.observables == run.widths:
+        if copy.count == file.count and header.observables == run.widths:
             for name, rows in copy.rows.items():
                 _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
         else:

@@ -4,8 +4,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -86,12 +86,10 @@ class TrajectoryWriter:
         writer = cls.__new__(cls)
         writer.path = output_path.check_output(path, output_path.RESUMED)
         keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-        writer._begin(
-            lambda part: continue_file(writer.path, part, checkpoint, keep, frames, resolved),
-            output_path.RESUMED,
-            True,
-            notify,
+        prepare = partial(
+            continue_file, writer.path, checkpoint=checkpoint, keep=keep, frames=frames, resolved=resolved
         )
+        writer._begin(prepare, output_path.RESUMED, True, notify)
         writer._sequence, writer._restart_at, writer._events = checkpoint.sequence, keep, events_until(checkpoint)
         return writer
 
@@ -119,7 +117,6 @@ class TrajectoryWriter:
 
     @property
     def frames(self) -> int:
-        """The number of recorded frames."""
         return int(self._open_file().commit["frames"][0]) if self._restart_at is None else self._restart_at
 
     def append(self, frame: Frame) -> None:
@@ -288,9 +285,7 @@ class TrajectoryWriter:
     def __enter__(self) -> "TrajectoryWriter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             self.close(complete=kind is None)
         except RunFailed:

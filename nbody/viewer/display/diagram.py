@@ -156,6 +156,5 @@ class Diagrams:
         return finished
 
     def close(self) -> None:
-        """End the thread."""
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)

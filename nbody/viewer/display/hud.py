@@ -86,10 +86,8 @@ def _names(title: str, legend: Legend, scale: float, background: str, least: flo
     more = len(names) - MOST_NAMES
     lines = [title, *("      " + name for name in names[:MOST_NAMES]), *([f"and {more} more"] if more > 0 else [])]
     side, pad, line = round(9 * scale), round(PAD * scale), height_of(SMALL, scale)
-    pixels, colours = (
-        np.array(_lines(lines, scale, least)),
-        BACKGROUNDS.load(background).in_panel(legend.colours(len(names))),
-    )
+    pixels = np.array(_lines(lines, scale, least))
+    colours = BACKGROUNDS.load(background).in_panel(legend.colours(len(names)))
     for number, colour in enumerate(colours[:MOST_NAMES], 1):
         top = pad + number * line + round(3 * scale)
         pixels[top : top + side, pad : pad + side] = (*colour, 255)

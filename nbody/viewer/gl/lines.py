@@ -29,7 +29,6 @@ class Ribbons:
         self._made_for = -1
 
     def clear(self) -> None:
-        """Have no pieces."""
         self._count = 0
 
     def load(self, begin: Array, end: Array, begin_colour: Array, end_colour: Array, time: Array | None = None) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
-from nbody.viewer.gl.shaders import source
+from nbody.viewer.gl.shaders import new_target, source
 from nbody.viewer.picture.coloring import STEPS, Coloring
 from nbody.viewer.sources.camera import FEW, Camera, Size
 from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
@@ -135,9 +135,8 @@ class Sprites:
         """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels, after what
         ``before`` draws there."""
         if size != self._size:
-            self._size, shape = size, (size[1], size[0], 4)
-            self.light = gloo.Texture2D(shape, format="rgba", internalformat=self.format, interpolation="linear")
-            self._target = gloo.FrameBuffer(color=self.light)
+            self._size = size
+            self.light, self._target = new_target(size, self.format)
         program = self._program
         assert program is not None, "load a moment first"
         program["u_view"] = camera.view().T.astype(np.float32)
@@ -172,9 +171,7 @@ class Sprites:
 def float_targets_work(canvas) -> bool:
     """True if this OpenGL can draw into floats, that is, if it stores a value above 1."""
     try:
-        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba32f")
-        target = gloo.FrameBuffer(color=texture)
-        with target:
+        with new_target((4, 4), "rgba32f")[1]:
             canvas.context.flush_commands()
             gl.glClearColor(4.0, 0.0, 0.0, 1.0)  # gloo's own clear() refuses values above 1
             gl.glClear(gl.GL_COLOR_BUFFER_BIT)

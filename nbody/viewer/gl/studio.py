@@ -10,6 +10,7 @@ from vispy.gloo import gl
 from nbody.errors import DeviceError, InputError
 from nbody.viewer import backends
 from nbody.viewer.gl.renderer import PictureRenderer
+from nbody.viewer.gl.shaders import new_target
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.source import Source
@@ -38,10 +39,7 @@ class Studio:
             if max(size) > largest:
                 raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
             self.renderer = PictureRenderer(self._canvas, source, look=look)
-            self.texture = gloo.Texture2D(
-                (size[1], size[0], 4), format="rgba", internalformat="rgba8", interpolation="linear"
-            )
-            self.target = gloo.FrameBuffer(color=self.texture)
+            self.texture, self.target = new_target(size)
         except BaseException:
             self.close()
             raise

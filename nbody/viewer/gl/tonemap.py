@@ -3,7 +3,7 @@
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.gl.shaders import cover, rectangle
+from nbody.viewer.gl.shaders import cover, new_target, rectangle
 from nbody.viewer.picture.look import BACKGROUNDS, Look
 from nbody.viewer.sources.camera import Size
 
@@ -53,12 +53,9 @@ class Glow:
         return shrunk
 
     def _make_targets(self, size: Size) -> None:
-        self._size = size
-        shape = (-(-size[1] // SHRINK), -(-size[0] // SHRINK), 4)
-        self._along_x, self.light = (
-            gloo.Texture2D(shape, format="rgba", internalformat=self._format, interpolation="linear") for _ in range(2)
-        )
-        self._targets = {texture: gloo.FrameBuffer(color=texture) for texture in (self._along_x, self.light)}
+        self._size, shrunk = size, (-(-size[0] // SHRINK), -(-size[1] // SHRINK))
+        self._targets = dict(new_target(shrunk, self._format) for _ in range(2))
+        self._along_x, self.light = self._targets
 
 
 def metered(light: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from vispy import gloo
 from vispy.gloo import gl
 from vispy.gloo.gl import gl2
 
-from nbody.viewer.gl.shaders import cover, rectangle
+from nbody.viewer.gl.shaders import cover, new_target, rectangle
 from nbody.viewer.gl.studio import Studio
 from nbody.viewer.movie.film import Writer
 from nbody.viewer.sources.camera import Camera, Size
@@ -84,13 +84,11 @@ class Nv12:
 
     def __init__(self, picture: gloo.Texture2D, size: Size) -> None:
         self.size = (-(-size[0] // 4), size[1] * 3 // 2)
-        texture = gloo.Texture2D((self.size[1], self.size[0], 4), format="rgba", internalformat="rgba8")
-        self.target = gloo.FrameBuffer(color=texture)
+        _, self.target = new_target(self.size)
         self._program = rectangle("nv12.frag")
         self._program["u_picture"], self._program["u_size"] = picture, size
 
     def draw(self) -> None:
-        """Convert the picture."""
         with self.target:
             gloo.set_viewport(0, 0, *self.size)
             cover(self._program)

@@ -80,7 +80,6 @@ class Coloring:
         return (low, high, float(self.quantity.scale == LOGARITHMIC)) if np.isfinite(high) else (0.0, 0.0, 0.0)
 
     def legend(self) -> Legend:
-        """What the colours mean."""
         quantity, unit = self.quantity, self.quantity.unit(self.source)
         low, high = self.scale()[:2] if self.in_shader or quantity.scale == CATEGORIES else self.ends
         names: tuple[str, ...] = ()

@@ -52,7 +52,6 @@ class Camera:
         return cls(centre, radius or 1.0, dimensions == 2)
 
     def copy(self) -> "Camera":
-        """An independent copy of this view."""
         return replace(self, centre=self.centre.copy())
 
     @property

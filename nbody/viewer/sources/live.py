@@ -98,9 +98,7 @@ class Live(Source):
     def caption(self, at: float) -> Caption:
         k, bodies = int(at), self.catalogue
         now, after = self._frame(k), self._frame(math.ceil(at))
-        time, step = (
-            begin + (at - k) * (end - begin) for begin, end in ((now.time, after.time), (now.step, after.step))
-        )
+        time, step = (a + (at - k) * (b - a) for a, b in ((now.time, after.time), (now.step, after.step)))
         latest = self.run.energy_error
         energy_error = latest if k == self.frames - 1 else now.energy_error if k else 0.0 * latest
         return Caption(

@@ -127,7 +127,6 @@ class RecordedSeries:
                 continue
 
     def close(self) -> None:
-        """End the thread."""
         self._stop.set()
         if self._thread:
             self._thread.join()

@@ -53,11 +53,9 @@ class Catalogue:
 
     @property
     def count(self) -> int:
-        """N."""
         return len(self.mass)
 
     def grown(self, bodies: Particles) -> "Catalogue":
-        """The same with further bodies."""
         mass, id, species = (
             np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")
         )
@@ -79,7 +77,6 @@ class Curve:
     values: Array
 
     def known(self) -> "Curve":
-        """The points that are finite."""
         finite = np.isfinite(self.values)
         return Curve(self.time[finite], self.values[finite])
 

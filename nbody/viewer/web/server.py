@@ -108,7 +108,6 @@ class Server:
         self._loop.call_soon_threadsafe(self._send, codec, bytes([key]) + picture, key)
 
     def tell(self, viewer: Viewer, message: dict[str, Any]) -> None:
-        """Send a message to one page."""
         self._loop.call_soon_threadsafe(broadcast, [viewer], json.dumps(message))
 
     def refuse(self, viewer: Viewer) -> None:

@@ -89,7 +89,6 @@ class Controls:
         return tuple((group, tuple(row for of, row in rows if of == group)) for group in GROUPS)
 
     def go_home(self) -> None:
-        """Restore the initial view."""
         self.camera, self.flying = self._home.copy(), False
 
     def fly(self, right: float, ahead: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from vispy import gloo
 
+from nbody.viewer.gl.shaders import new_target
 from nbody.viewer.picture.aim import Display
 from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.source import Source
@@ -44,10 +45,7 @@ class OffscreenWindow(Window):
         """Draw pictures of ``size`` (width, height) in pixels from now on, ``scale`` of which are one at scale 1."""
         self.size = size = max(LEAST_SIDE, size[0]), max(LEAST_SIDE, size[1])
         self.pixel_scale, self.due = scale, True
-        self.texture = gloo.Texture2D(
-            (size[1], size[0], 4), format="rgba", internalformat="rgba8", interpolation="linear"
-        )
-        self.target = gloo.FrameBuffer(color=self.texture)
+        self.texture, self.target = new_target(size)
 
     def update(self, event=None) -> None:
         """Draw again at the next opportunity."""
@@ -96,7 +94,6 @@ class OffscreenWindow(Window):
         self._pointer = at
 
     def close(self) -> None:
-        """End it."""
         if not self.closed:
             self.closed = True
             super().close()

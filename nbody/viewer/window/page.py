@@ -47,10 +47,8 @@ class PageCanvas(RemoteFrameBuffer):
 
     def handle_event(self, event: dict[str, Any]) -> None:
         """Pass an event of the page on."""
-        kind, scale = (
-            event.get("type") or event["event_type"],
-            self.window.pixel_scale,
-        )  # names of jupyter_rfb before 1.0
+        kind = event.get("type") or event["event_type"]  # of jupyter_rfb before 1.0, as pixel_ratio
+        scale = self.window.pixel_scale
         if kind == "close":
             self._end()
             return

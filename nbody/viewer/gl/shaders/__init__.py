@@ -23,6 +23,13 @@ def rectangle(fragment: str, defined: Iterable[str] = ()) -> gloo.Program:
     return program
 
 
+def new_target(size: tuple[int, int], stored: str = "rgba8") -> tuple[gloo.Texture2D, gloo.FrameBuffer]:
+    """A texture of ``size`` (width, height), RGBA, ``stored`` in OpenGL's format of this name; and what draws into it."""
+    shape = (size[1], size[0], 4)
+    texture = gloo.Texture2D(shape, format="rgba", internalformat=stored, interpolation="linear")
+    return texture, gloo.FrameBuffer(color=texture)
+
+
 def cover(program: gloo.Program, blend: bool = False) -> None:
     """Draw a program that :func:`rectangle` made; with ``blend``, over what is there."""
     gloo.set_state(blend=blend, blend_func=("src_alpha", "one_minus_src_alpha"), depth_test=False, cull_face=False)
