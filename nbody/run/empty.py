@@ -40,7 +40,7 @@ class Collected:
     ) -> None:
         self.given, self.begin = given, begin
         self.used = np.empty(0, np.int64) if used is None else used
-        self.scenario, self._open_ended = _asked(given)
+        self.scenario, self._open_ended = _asked(given, None)
         D = self.scenario.gravity.dimensions
         self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D))) if bodies is None else replace(bodies)
 
@@ -69,6 +69,11 @@ class Collected:
         chosen = self.scenario.integrator
         return not self.bodies.count or (chosen.dt is None and not INTEGRATORS.load(chosen.scheme).facts.adaptive)
 
+    @property
+    def described(self) -> Scenario:
+        """The scenario of the bodies so far."""
+        return _asked(self.given, self.bodies)[0] if self.bodies.count else self.scenario
+
     def move(self, steps: Any, until: Any) -> Summary:
         """Let time pass: there is nothing to move."""
         if isinstance(self.given, dict) and self.given["output"] is not None:
@@ -94,12 +99,19 @@ class Collected:
         )  # fmt: skip
 
 
-def _asked(given: dict[str, Any] | Setup) -> tuple[Scenario, bool]:
-    """The scenario, and whether nothing says where the run ends. Raises InputError: values do not fit."""
+def _asked(given: dict[str, Any] | Setup, bodies: Particles | None) -> tuple[Scenario, bool]:
+    """The scenario of bodies (None: of one that stands for them, without a softening), and whether nothing says where the
+    run ends. Raises InputError: values do not fit."""
     if isinstance(given, Setup):
         return given.scenario, given.open_ended
-    others = ("output", "overwrite", "notify", "on_collision", "softening", "length", "particles")
+    others = {
+        "output",
+        "overwrite",
+        "notify",
+        "on_collision",
+        *(["softening", "length", "particles"] * (bodies is None)),
+    }
     values = {name: value for name, value in given.items() if name not in others}
-    asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
+    asked = asked_for(bodies or Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
     INTEGRATORS.check(asked.scenario.integrator.scheme, "integrator.scheme: ")
     return asked.scenario, asked.open_ended

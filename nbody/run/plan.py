@@ -248,11 +248,11 @@ def plan(
         check_initial(scenario)
     scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
-    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    scenario = choice.in_float64(scenario, integrator, count, notify)
     if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
         scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()
