@@ -136,7 +136,7 @@ def movie(
                     show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
                 make_movie(studio, moments, camera_at, writer, shown.hud, progress, lambda: stop.requested)
-            _report(film, writer.pictures, time.perf_counter() - started, quiet)
+            _report(replace(film, path=output), writer.pictures, time.perf_counter() - started, quiet)
     return 0
 
 
