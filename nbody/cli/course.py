@@ -24,8 +24,6 @@ SECONDS = 120
 """How long a check may take. In the simulator the longest takes some seconds."""
 
 Name = Annotated[str, argument("The task; see 'nbody course list'.")]
-
-
 Course = Annotated[str, argument("The course: matrix, pairs or trees.", words("matrix", "pairs", "trees"))]
 
 

@@ -104,14 +104,12 @@ class Elements:
             return f"<Elements of {counted(len(self), 'body', 'bodies')} at {counted(len(self.a), 'time')}>"
         texts = [[f"{x:.6g}" for x in np.ravel(self[each]).tolist()] for each in names]
         texts[3:] = [["0" if x == "360" else x for x in angles] for angles in texts[3:]]
-        bodies = [self.names.get(id, str(id)) for id in np.ravel(self.id).tolist()]
-        rows = list(zip(bodies, *texts, strict=True))
-        width = max(8, *(len(body) + 1 for body in bodies[:MOST_SHOWN]), 0)
+        rows = list(zip([self.names.get(id, str(id)) for id in np.ravel(self.id).tolist()], *texts, strict=True))
+        width = max([8, *(len(row[0]) + 1 for row in rows[:MOST_SHOWN])])
         shown = [f"{row[0]:<{width}}" + "".join(f"{each:>12}" for each in row[1:]) for row in rows[:MOST_SHOWN]]
         more = [f"… {counted(len(rows) - MOST_SHOWN, 'other')}"] if len(rows) > MOST_SHOWN else []
-        return "\n".join(
-            [f"{'body' if self.names else 'id':<{width}}" + "".join(f"{each:>12}" for each in names), *shown, *more]
-        )
+        head = f"{'body' if self.names else 'id':<{width}}" + "".join(f"{each:>12}" for each in names)
+        return "\n".join([head, *shown, *more])
 
     @cached_property
     def n(self) -> Array:
@@ -182,8 +180,9 @@ def orbits(
     x, v, mass = relative_motion(particles, rows, focus)
     for good, what in ((mass > 0, "has no mass about it"), (x.any(axis=1), "is at the place of its focus")):
         if not good.all():
-            bad = particles.id[rows[int(np.argmin(good))]]
-            raise InputError(f"orbits: body {bad} {what}; choose another focus with about=")
+            raise InputError(
+                f"orbits: body {particles.id[rows[good.argmin()]]} {what}; choose another focus with about="
+            )
     return replace(elements(x, v, G * mass, particles.id[rows], particles.time), names=body_names(particles))
 
 
@@ -192,9 +191,7 @@ def focus_of(bodies: Named, about: int | str) -> int | str:
     names = list(body_names(bodies).values())
     if isinstance(about, str) and not (about in FOCI or about in names or about.isdecimal()):
         hint = did_you_mean(about, [*FOCI, *names])
-        raise InputError(
-            f"orbits: about: there is no focus {about!a}{hint}; give a body, 'inner' or 'centre' (of mass)"
-        )
+        raise InputError(f"orbits: about: there is no focus {about!a}{hint}; give a body, 'inner' or 'centre' of mass")
     return about if about in FOCI else int(bodies.id[rows_of(bodies, about, "orbits: about: ")[0]])
 
 
@@ -232,9 +229,7 @@ def orbits_over_time(
                 focus, chosen = "centre", chosen[:0]
         found.append(orbits(now, G, focus, chosen))
     if missing is not None and len(missing):
-        raise InputError(
-            f"orbits: there is no body with the id {missing[0]}; ids go from {now.id.min()} to {now.id.max()}"
-        )
+        raise InputError(f"orbits: there is no body with the id {missing[0]}; ids are {now.id.min()} to {now.id.max()}")
     every = np.concatenate([each.id for each in found]) if given is None else given.astype(np.int64)
     known, first = np.unique(every, return_index=True)
     order = np.argsort(first)
@@ -335,8 +330,7 @@ def _s(z: Array) -> Array:
 
 def _turn(angle: Array) -> Array:
     """An angle in degrees, from 0 to below 360: of -1e-15 the remainder alone is 360."""
-    found = angle % 360
-    return np.where(found < 360, found, 0.0)
+    return np.where(angle % 360 < 360, angle % 360, 0.0)
 
 
 def _dot(a: Array, b: Array) -> Array:

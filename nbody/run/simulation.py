@@ -49,7 +49,8 @@ PARTS = ("stepper", "recording", "observers", "summary")
 ELSEWHERE = {
     "t": "simulation.time", "N": "simulation.particles.count", "G": "simulation.scenario.gravity.G",
     "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
-    "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)", "save_to_file": "simulation.record(path)",
+    "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
+    "save_to_file": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
     **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
 }  # fmt: skip
