@@ -29,7 +29,12 @@ Course = Annotated[str, argument("The course: matrix, pairs or trees.", words("m
 
 @course.command("list", cls=ListCommand)
 def tasks() -> int:
-    """List the tasks, those of a course in one line."""
+    """List the tasks, those of a course in one line.
+
+    \b
+    Examples:
+      nbody course list
+    """
     from nbody.lessons.task import COURSES
 
     result("\n".join(", ".join(each.NAMES) for each in COURSES))
