@@ -269,6 +269,9 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     simulation = run(nbody.force(lambda x, y, z: (-x, -y, -z)), output=tmp_path / "run.h5")
     assert math.isnan(simulation.summary.energy_error) and simulation.summary.without_potential == ["lambda"]
     assert "not conserved: lambda has no potential" in summary_text(simulation.summary)
+    assert simulation.summary.as_dict()["energy_error"] is None
+    with pytest.raises(InputError, match=r"run\.h5: holds no energy error; lambda has no potential$"):
+        nbody.plot(tmp_path / "run.h5", "energy")
     assert main(["info", str(tmp_path / "run.h5")]) == 0
     assert "not conserved: lambda has no potential" in capsys.readouterr().out
     assert main(["info", "--json", str(tmp_path / "run.h5")]) == 0

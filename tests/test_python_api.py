@@ -11,7 +11,7 @@ import pytest
 from conftest import random_bodies
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, Tree, planets, plummer, simulate
+from nbody import Scenario, Simulation, Trajectory, Tree, errors, planets, plummer, simulate
 from nbody.errors import InputError, RunFailed
 from nbody.initial import GENERATORS
 from nbody.initial.functions import function
@@ -432,7 +432,7 @@ def test_a_wrong_interval_or_function_is_refused(interval):
         simulation.run(1, callback=print, interval=interval)
     with pytest.raises(InputError, match=r"^run: progress must be a function, got 3$"):
         simulation.run(1, progress=3)
-    with pytest.raises(InputError, match=r"notify must be a function"):
+    with pytest.raises(InputError, match=r"notify: must be a function, got 3$"):
         Simulation(bodies(), notify=3, **KEYS)
 
 
@@ -522,6 +522,35 @@ def test_a_name_of_another_program_is_answered_with_the_one_here(expression, lin
     run = Simulation(bodies(), **KEYS)
     with pytest.raises((AttributeError, InputError), match=line):
         eval(expression, {"run": run, "nbody": nbody})
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ("Scenario.load('plummer').override(dt=0)", "^dt: must not be 0$"),
+        ("Scenario.load('plummer').override(['gravity.G=x'])", "^gravity.G: must be a number"),
+        ("nbody.map('planets', y='bodies.1.a=1..2:3')", "^y: is the second axis; give x too$"),
+        (
+            "Simulation(bodies(), precision='float32', accuracy=1e-8, engine='cpu-tree', dt=1)",
+            "choose precision float64$",
+        ),
+        ("nbody.Trajectory('a--b.h5')", "^a--b.h5: there is no such file"),
+    ],
+)
+def test_lines_name_arguments_where_no_command_is_typed(monkeypatch, call, line):
+    monkeypatch.setattr(errors, "command_line", False)
+    with pytest.raises(errors.NBodyError, match=line):
+        eval(call)
+
+
+def test_warnings_and_lines_for_notify_name_arguments_too(monkeypatch):
+    monkeypatch.setattr(errors, "command_line", False)
+    said, far = [], Particles([1, 1e9], [[1e5, 0, 0], [1e5, 1, 0]], np.zeros((2, 3)))
+    Simulation(far, dt=1e-3, softening=0.01, precision="float32", notify=said.append)
+    with pytest.warns(UserWarning, match="take a smaller dt, a larger softening"):
+        Simulation(Particles([1, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3))), dt=0.5, softening=1e-3).run(9)
+    assert said[-1].endswith("more than float32 sums can keep; take precision auto")
+    assert errors.worded("check it with 'nbody info --verify'") == "check it with 'nbody info --verify'"  # to be typed
 
 
 def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):

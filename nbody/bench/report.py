@@ -141,9 +141,8 @@ def load(path: Path) -> Report:
 @cache
 def _options_of(suite: str) -> TypeAdapter:
     """What checks the options of a suite, the keyword arguments of its ``prepare``; unknown ones are ignored."""
-    types = {
-        name: kind for name, kind in get_type_hints(SUITES.load(suite)).items() if name not in ("notify", "return")
-    }
+    hints = get_type_hints(SUITES.load(suite))
+    types = {name: kind for name, kind in hints.items() if name not in ("notify", "return")}
     strict = with_config(ConfigDict(strict=True))
     return TypeAdapter(strict(TypedDict("Options", types, total=False)))  # type: ignore[operator, misc]
 

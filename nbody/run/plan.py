@@ -205,9 +205,8 @@ class Plan:
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
         device += f" {team().size} ranks" if team().size > 1 else ""
-        options = "".join(
-            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
-        )
+        chosen = self.engine_options.model_dump(exclude_none=True)
+        options = "".join(f" {name} {value}" for name, value in chosen.items())
         return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
@@ -249,11 +248,11 @@ def plan(
         check_initial(scenario)
     scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
-    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    scenario = choice.in_float64(scenario, integrator, count, notify)
     if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
         scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()

@@ -114,8 +114,8 @@ class Summary:
         )
 
     def as_dict(self) -> dict:
-        """For JSON."""
-        return asdict(self)
+        """For JSON, which has no NaN: an unknown energy error is None."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 STEADY = 3

@@ -80,9 +80,9 @@ class Recording(Observer):
 
     @property
     def energies_now(self) -> Energies:
-        """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
+        """The energies of the frames; before there are any, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
-        if self.looks:
+        if self.looks and self.measured.frames:
             return self.measured.energies
         if math.isnan(self.measured.energies.initial):
             self._measure_beginning()

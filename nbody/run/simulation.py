@@ -23,7 +23,7 @@ from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording, new_file
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import Setup, asked_for, default_notify, given_bodies, require_function, set_up, silent
+from nbody.run.setup import Setup, asked_for, given_bodies, listener, require_function, set_up, silent
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -118,8 +118,7 @@ class Simulation:
         ranks = team()
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
-        notify = (notify or default_notify()) if ranks.first else silent
-        require_function("Simulation: notify", notify)
+        notify = listener(notify) if ranks.first else silent
 
         def make(given: Any) -> None:
             with ranks.agreed():
@@ -153,6 +152,10 @@ class Simulation:
             raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
             raise NoBodies("the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)")
+        if collected.waits:
+            raise InputError(
+                "integrator.dt: is missing; give the length of a step: simulation.dt = 0.001, or Simulation(dt=…)"
+            )
         del self._collected
         try:
             collected.begin(collected.bodies)
@@ -201,9 +204,7 @@ class Simulation:
         self.summary: Summary | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "dt" and (waiting := self._waiting) is not None and isinstance(waiting.given, dict):
-            Simulation.__init__(self, **waiting.given | {"dt": value})
-            self._collected.bodies, self._collected.used = waiting.bodies, waiting.used
+        if name == "dt" and (waiting := self._waiting) is not None and self._given_again(waiting, dt=value):
             return
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
             known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
@@ -211,6 +212,14 @@ class Simulation:
         if isinstance(found := getattr(type(self), name, None), property) and found.fset is None:
             raise InputError(f"simulation.{name} can't be set: it follows from the bodies and the steps")
         object.__setattr__(self, name, value)
+
+    def _given_again(self, collected: "Collected", **values: Any) -> bool:
+        """Collect the same bodies for a run with other arguments. Returns False if the run has been one already."""
+        if not isinstance(collected.given, dict):
+            return False
+        Simulation.__init__(self, **collected.given | values)
+        self._collected.bodies, self._collected.used = collected.bodies, collected.used
+        return True
 
     @cached_property
     def _escape(self) -> list[Observer]:
@@ -273,7 +282,7 @@ class Simulation:
     @property
     def scenario(self) -> Scenario:
         """What is simulated, in the precision of the run."""
-        return self.setup.scenario
+        return self._waiting.described if self._waiting else self.setup.scenario
 
     @property
     def engine_name(self) -> str:
@@ -309,7 +318,7 @@ class Simulation:
 
     @property
     def energies(self) -> Energies:
-        """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
+        """The energies of the frames; before there are any, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
         if self._empty:
             return Energies(0.0, 0.0, 0.0)
@@ -494,7 +503,7 @@ class Simulation:
         from nbody.diagnostics.orbits import orbits
 
         waiting = None if self._empty else self._waiting
-        scenario = waiting.scenario if waiting else self.scenario
+        scenario = waiting.scenario if waiting else self.setup.scenario
         if scenario.ensemble:
             raise InputError("orbits: needs one system, not an ensemble; take bodies of one with nbody.orbits")
         return orbits(self.particles, scenario.gravity.G, about, bodies)
@@ -527,7 +536,7 @@ class Simulation:
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
         reported by the next :meth:`run`; so a step of a few bodies takes microseconds, and with events some ten more. With
         an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call,
-        and so does Ctrl-C, as that of :meth:`run` (a single step is broken off).
+        and so does Ctrl-C, after a whole step.
         """
         return StepCall(self._make_steps)
 
@@ -545,6 +554,9 @@ class Simulation:
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
         file is finished. Raises InputError: the path can't be written, or the simulation is running."""
+        collected = vars(self).get("_collected")
+        if collected is not None and self._given_again(collected, output=output, overwrite=overwrite):
+            return
         self._check_idle()
         if output is None:
             self.recording.stop()
