@@ -224,7 +224,7 @@ def test_bodies_that_rest_on_one_another_end_a_run_with_the_fix_also_if_it_is_co
         run = bouncing(bodies, scheme, dt=0.05, engine="reference", restitution=0.5, fields=fields)
         line = r"\(ids\) rest on one another at t = .*give collisions.minimum_speed"
         with pytest.raises(RunFailed, match=line) as error:
-            while divided and run.steps_made < 10_000:
+            while divided and run.steps_made < 1_000:
                 run = run.copy()
                 run.run(1)
             run.integrate(5.0)
