@@ -1,23 +1,30 @@
-"""Errors for the user: one line each, which says what is wrong, where, and how to fix it.
-
-Every error that the user can fix is an :class:`NBodyError`; the command line prints its line and exits with
-``exit_code``. Any other exception is a defect of this program and keeps its traceback.
+"""Errors for the user: one line each, which says what is wrong, where, and how to fix it. Each is an :class:`NBodyError`:
+the command line prints its line and exits with ``exit_code``. Any other exception is a defect, and keeps its traceback.
 """
 
 import errno
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import PurePath
-from types import MappingProxyType
 
-FILES = (".h5", ".hdf5", ".yaml", ".yml")
-"""Suffixes that say nothing about which file is meant."""
+command_line = False  # True in the command line, whose lines name its options
+
+OPTION = re.compile(r"('[a-z]+ [^']*'|nbody [a-z]+ .* --.*)|(?<![\w.-])--(?:set )?([a-z][a-z-]*)")
+
+
+def worded(line: str) -> str:
+    """A line for the user, which names arguments of Python (``dt`` for ``--dt``) outside of the command line."""
+    return line if command_line else OPTION.sub(lambda each: each[1] or each[2].replace("-", "_"), line)
 
 
 class NBodyError(Exception):
     """An error with a message for the user. ``exit_code`` is the exit code of the command line."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return worded(super().__str__())
 
 
 class InputError(NBodyError):
@@ -47,10 +54,7 @@ def not_written(where: object, error: OSError | ValueError, remedy: str) -> NBod
 
 def printable(text: object) -> str:
     """A path or a foreign text on one line: each character that a terminal would obey, or can't show, as its escape."""
-    text = str(text)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def shortened(text: str, most: int) -> str:
@@ -68,22 +72,18 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
-NONE: Mapping[str, str] = MappingProxyType({})
-"""No names."""
-
-
-def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] = NONE) -> str:
+def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
     """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the nearest known name, or nothing when
     none is near. Capital letters count as small ones; of the names of files the stems are compared."""
     names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
     plain = _compared(str(name))
-    near = [*([likely] if (likely := meant.get(plain)) else ()),
+    near = [*([likely] if (likely := (meant or {}).get(plain)) else ()),
             *(names[each] for each in get_close_matches(plain, names, n=1, cutoff=0.61))]  # fmt: skip
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
 def _compared(name: str) -> str:
-    stem = PurePath(name).stem if PurePath(name).suffix in FILES else name.partition(":")[0]
+    stem = PurePath(name).stem if name.endswith((".h5", ".hdf5", ".yaml", ".yml")) else name.partition(":")[0]
     return stem.lstrip("-").lower()
 
 
@@ -98,7 +98,7 @@ def refuse_attribute(owner: object, name: str, what: str) -> None:
 
 def unknown(
     kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: "",
-    meant: Mapping[str, str] = NONE,
+    meant: Mapping[str, str] | None = None,
 ) -> InputError:  # fmt: skip
     """The error for a name that is not in a registry: it gives the nearest name, or what others call so (``meant``), and all
     names with their marks."""

@@ -76,6 +76,8 @@ class Particles:
             setattr(self, name, found if len(found) else default(len(self.mass), dtype=np.int64))
         self.time = converted("particles: time: ", number, self.time)
         self.step = converted("particles: step: ", whole, self.step)
+        if self.mass.ndim == 1:  # else with an axis for the systems of an ensemble
+            self._check_shapes("particles: ")
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
 
@@ -157,6 +159,8 @@ class Particles:
                 without a name, or two species with one name.
         """
         self._check_shapes(where)
+        if not self.count:
+            raise InputError(f"{where}there are no particles; give at least one")
         fix = "correct or remove that row" if ids is None else "give it another one"
         for name in ("mass", "position", "velocity"):
             values = getattr(self, name)
@@ -190,18 +194,13 @@ class Particles:
                 f"{where}mass must be (N,), position and velocity (N, 2) or (N, 3); "
                 f"got {self.mass.shape}, {self.position.shape}, {self.velocity.shape}"
             )
-        if n == 0:
-            raise InputError(f"{where}there are no particles; give at least one")
         for name in ("position", "velocity", "id", "species"):
-            if len(getattr(self, name)) != n:
-                raise InputError(
-                    f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
-                    "every array needs one row per particle"
-                )
-            if name in ("id", "species") and getattr(self, name).ndim != 1:
-                raise InputError(
-                    f"{where}{name} must have one number per particle, ({n},); got {getattr(self, name).shape}"
-                )
+            shape = getattr(self, name).shape
+            if shape[0] != n:
+                fix = f"transpose it, {name}.T" if shape[1:] == (n,) else "every array needs one row per particle"
+                raise InputError(f"{where}{name} has {shape[0]} rows but mass has {n}; {fix}")
+            if name in ("id", "species") and len(shape) != 1:
+                raise InputError(f"{where}{name} must have one number per particle, ({n},); got {shape}")
         if self.dimensions not in (2, 3) or self.velocity.shape != self.position.shape:
             raise InputError(
                 f"{where}position {self.position.shape} and velocity {self.velocity.shape} "
@@ -232,6 +231,7 @@ def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | No
 
 
 SHORT: dict[str, tuple[Any, ...]] = {"m": ("mass",), "r": ("radius",), "N": ("count",), "t": ("time",)}
+SHORT |= {"pos": ("position",), "vel": ("velocity",)}
 SHORT |= {v + "xyz"[k]: (name, k) for v, name in (("", "position"), ("v", "velocity")) for k in range(3)}
 """Short names of the numbers of a body, as REBOUND has them: an array of :class:`Particles`, and which of its columns."""
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
-from nbody.errors import NONE, InputError, unknown
+from nbody.errors import InputError, unknown
 
 REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
@@ -73,12 +73,12 @@ class Registry:
     ``in`` and ``registry[name]`` know the components of other packages and the names of earlier versions too."""
 
     def __init__(
-        self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] = NONE, meant: Mapping[str, str] = NONE
-    ) -> None:
+        self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] | None = None,
+        meant: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         """``renamed``: names in files of earlier versions, which are accepted but not listed, and the present ones;
         ``meant``: what other programs call a component, and its name."""
-        self.kind, self.renamed, self.meant = kind, renamed, meant
-        self._entries = entries
+        self.kind, self._entries, self.renamed, self.meant = kind, entries, renamed or {}, meant or {}
 
     @property
     def group(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from recordings import record
 
+from nbody import errors
 from nbody.compute.compiling import precompile
 from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+errors.command_line = True  # whatever test is the first to call the command line
 
 # What tests measure is not for the user's own runs.
 os.environ["XDG_CACHE_HOME"] = str(

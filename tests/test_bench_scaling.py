@@ -4,8 +4,8 @@ import pytest
 
 from nbody import compute
 from nbody.bench import card, report
-from nbody.bench.output import write
 from nbody.bench.plot import plot
+from nbody.bench.report import write
 from nbody.bench.scaling import prepare, suite
 from nbody.bench.scaling.tables import ScalingRow
 from nbody.cli import main

@@ -48,6 +48,13 @@ def test_spheres_that_fall_onto_each_other_keep_their_energy(scheme, error):
         assert gaps == pytest.approx(np.full(4, gaps[0]), rel=1e-12)
 
 
+def test_spheres_that_bounce_in_an_external_well_stand_still_between_without_ending_the_adaptive_steps():
+    bodies = Particles([1e-3, 1e-3], [[-1, 0, 0], [1, 0.02, 0]], np.zeros((2, 3)), radius=[0.05, 0.05])
+    well = [{"field": "plummer", "mass": 1, "b": 1}]
+    done = bouncing(bodies, "leapfrog_adaptive", dt=0.02, fields=well).integrate(10.0)
+    assert done.collisions == 2 and abs(done.energy_error) < 1e-5
+
+
 def test_a_bounce_within_a_step_of_fixed_length_costs_an_error_of_second_order():
     """Sixteen times as many steps: 256 times less; the place of the contact within a step varies it by a few times."""
     coarse, fine = (abs(bouncing(falling(), "leapfrog", dt=dt).integrate(4.0).energy_error) for dt in (2**-9, 2**-13))

@@ -51,6 +51,13 @@ def test_wrong_arguments_are_refused(given, message):
         nbody.accelerations(BODIES.position, BODIES.mass, **{"engine": "cpu", **given})
 
 
+def test_a_number_as_the_softening_is_plummers_length():
+    found = nbody.accelerations(BODIES, softening=0.1, engine="cpu")
+    assert np.array_equal(found, nbody.accelerations(BODIES, engine="cpu", **GIVEN))
+    with pytest.raises(InputError, match=r"length: softening is 0\.1, which takes no length"):
+        nbody.accelerations(BODIES, softening=0.1, length=0.2)
+
+
 def test_the_potential_takes_no_argument_potential():
     with pytest.raises(InputError, match=r"potential is an argument of nbody\.accelerations"):
         nbody.potential(BODIES.position, BODIES.mass, potential=True)

@@ -608,6 +608,8 @@ def test_an_empty_simulation_is_filled_body_by_body_and_is_that_of_all_bodies():
         run.integrate(12.0)
     assert ids == [0, 1, 2] and len(filled.events["time"]) == 3
     np.testing.assert_array_equal(filled.particles.position, whole.particles.position)
+    with pytest.raises(InputError, match="name: there is a body 'b'; give it another name, or species='b'"):
+        filled.add(m=1e-9, a=0.01, about="b", name="b")
     filled.add(m=1e-9, a=0.01, about="b", species="b")
     assert filled.particles.count == 4 and abs(filled.orbits(1, [3]).a[0] - 0.01) < 1e-15
 
@@ -685,7 +687,7 @@ def test_a_simulation_without_bodies_has_copies_and_no_state():
     assert (run.time, run.particles.count) == (2.0, 0)
 
 
-def test_bodies_are_looked_at_and_changed_before_there_is_a_time_step():
+def test_bodies_are_looked_at_and_changed_before_there_is_a_time_step(tmp_path):
     run = Simulation(overwrite=True)
     run.add(m=1)
     run.add(m=1e-3, a=1.0, e=0.1)
@@ -696,11 +698,14 @@ def test_bodies_are_looked_at_and_changed_before_there_is_a_time_step():
     assert (len(other.particles), other.particles[0].m, *other.add(m=1.0, x=1)) == (1, 2e-3, 2)
     assert len(run.particles) == 2 and run.orbits().e == pytest.approx(0.1) and run.time == run.steps_made == 0
     for move in (run.step, run.run, lambda: run.integrate(1.0)):
-        with pytest.raises(InputError, match=r"dt: is missing; .*Simulation\(dt="):
+        with pytest.raises(InputError, match=r"dt: is missing; .*simulation\.dt = .*Simulation\(dt="):
             move()
+    assert (run.scenario.integrator.scheme, run.scenario.initial.particles) == ("leapfrog", 2)
+    run.record(tmp_path / "run.h5")
     run.dt = 1 / 64
+    assert run.energies.latest == pytest.approx(-5e-4, rel=2e-3)  # -G m m'/(2 a), before there is a frame
     run.integrate(1.0)
-    assert run.steps_made == 64
+    assert run.steps_made == 64 and run.frames == 65
     with pytest.raises(InputError, match="give it at the beginning"):
         run.dt = 0.1
 

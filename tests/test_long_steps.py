@@ -290,3 +290,23 @@ def test_a_device_has_one_piece_more_than_it_works_on(monkeypatch):
     assert 5 <= clock[0] / later < 5.9  # four pieces, and the event of this very wait
     assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480}
     assert state.progress.requested == state.progress.computed == 480
+
+
+def test_control_c_in_a_single_step_waits_for_its_end_and_goes_to_the_handler_of_the_caller(monkeypatch):
+    run, alone, heard = (*(nbody.Simulation(nbody.plummer(8), dt=0.01, softening=0.1) for _ in "ab"), [])
+    advance = run.stepper.integrator.advance
+
+    def interrupted_advance(*given):
+        os.kill(os.getpid(), signal.SIGINT)
+        return advance(*given)
+
+    monkeypatch.setattr(run.stepper.integrator, "advance", interrupted_advance)
+    with pytest.raises(KeyboardInterrupt):
+        run.step()
+    earlier = signal.signal(signal.SIGINT, lambda *_: heard.append(run.steps_made))
+    try:
+        run.step()
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    alone.step(2)
+    assert heard == [2] and np.array_equal(run.state.position, alone.state.position)

@@ -222,6 +222,7 @@ WRONG = [
     (lambda: nbody.force(lambda x: (-x, 0, 0), potential=lambda x, vx: vx), "its potential depends on 'vx'"),
     (lambda: run(nbody.force(lambda x: -x)), "must return (ax, ay, az), or (ax, ay, az, potential); it returns one number"),
     (lambda: run(nbody.force(lambda x: (-x, 0, 0), potential=lambda x: (x, x))), "its potential must return one number"),
+    (lambda: run(nbody.force(lambda x, y, z: (-x, -y))), "force 'lambda': returns (ax, ay), and the run is in 3-D"),
     (lambda: run(nbody.force(lambda x: (-x, main(x), 0))), "Numba can't compile it"),
     (lambda: run(7), "fields: 7 is no field; give nbody.fields.NFW(mass=…, a=…)"),
     (lambda: nbody.fields.NFW(mas=1), "nbody.fields.NFW: unknown argument 'mas' (did you mean 'mass'?)"),
@@ -268,6 +269,9 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     simulation = run(nbody.force(lambda x, y, z: (-x, -y, -z)), output=tmp_path / "run.h5")
     assert math.isnan(simulation.summary.energy_error) and simulation.summary.without_potential == ["lambda"]
     assert "not conserved: lambda has no potential" in summary_text(simulation.summary)
+    assert simulation.summary.as_dict()["energy_error"] is None
+    with pytest.raises(InputError, match=r"run\.h5: holds no energy error; lambda has no potential$"):
+        nbody.plot(tmp_path / "run.h5", "energy")
     assert main(["info", str(tmp_path / "run.h5")]) == 0
     assert "not conserved: lambda has no potential" in capsys.readouterr().out
     assert main(["info", "--json", str(tmp_path / "run.h5")]) == 0
@@ -346,7 +350,9 @@ def test_galpys_own_objects_are_taken():
     found = given_fields([halo + galpy.LogarithmicHaloPotential(amp=1.21, core=0.4, q=0.8), bar], 1.3)
     assert [each.field for each in found] == ["nfw", "logarithmic_halo", "rotating_bar"]
     assert found[0].options == pytest.approx({"mass": 2.0, "a": 0.7})
-    with pytest.raises(InputError, match="galpy's PowerSphericalPotentialwCutoff has no counterpart here"):
+    with pytest.raises(
+        InputError, match=r"PowerSphericalPotentialwCutoff has no counterpart here.*take nbody\.fields\.MilkyWay\(\)"
+    ):
         given_fields(galpy.MWPotential2014, 1.0)
     with pytest.raises(InputError, match="galpy's LogarithmicHaloPotential has no counterpart here"):
         given_fields(galpy.LogarithmicHaloPotential(amp=1.0, b=0.8), 1.0)

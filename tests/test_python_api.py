@@ -11,7 +11,7 @@ import pytest
 from conftest import random_bodies
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, Tree, planets, plummer, simulate
+from nbody import Scenario, Simulation, Trajectory, Tree, errors, planets, plummer, simulate
 from nbody.errors import InputError, RunFailed
 from nbody.initial import GENERATORS
 from nbody.initial.functions import function
@@ -349,8 +349,16 @@ def test_what_is_printed_of_one_body_is_in_the_singular(tmp_path):
     alone = Simulation(plummer(1), dt=0.1, engine="reference", precision="float64", output=tmp_path / "one.h5")
     alone.run(1)
     with Trajectory(tmp_path / "one.h5") as run:
-        for each in (alone, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
+        for each in (alone, alone.summary, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
             assert re.search(r"\b1 (body|particle)\b", repr(each)), repr(each)
+
+
+def test_a_recorded_simulation_stands_for_its_file(tmp_path):
+    simulation = Simulation(plummer(3), dt=0.1, engine="reference", precision="float64", output=tmp_path / "run.h5")
+    simulation.run(1)
+    assert [line.get_label() for line in nbody.plot(simulation, "energy").axes[0].lines]
+    with pytest.raises(InputError, match="this simulation was not recorded; make it with output="):
+        nbody.plot(Simulation(plummer(3), dt=0.1), "energy")
 
 
 def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
@@ -424,7 +432,7 @@ def test_a_wrong_interval_or_function_is_refused(interval):
         simulation.run(1, callback=print, interval=interval)
     with pytest.raises(InputError, match=r"^run: progress must be a function, got 3$"):
         simulation.run(1, progress=3)
-    with pytest.raises(InputError, match=r"notify must be a function"):
+    with pytest.raises(InputError, match=r"notify: must be a function, got 3$"):
         Simulation(bodies(), notify=3, **KEYS)
 
 
@@ -516,6 +524,35 @@ def test_a_name_of_another_program_is_answered_with_the_one_here(expression, lin
         eval(expression, {"run": run, "nbody": nbody})
 
 
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ("Scenario.load('plummer').override(dt=0)", "^dt: must not be 0$"),
+        ("Scenario.load('plummer').override(['gravity.G=x'])", "^gravity.G: must be a number"),
+        ("nbody.map('planets', y='bodies.1.a=1..2:3')", "^y: is the second axis; give x too$"),
+        (
+            "Simulation(bodies(), precision='float32', accuracy=1e-8, engine='cpu-tree', dt=1)",
+            "choose precision float64$",
+        ),
+        ("nbody.Trajectory('a--b.h5')", "^a--b.h5: there is no such file"),
+    ],
+)
+def test_lines_name_arguments_where_no_command_is_typed(monkeypatch, call, line):
+    monkeypatch.setattr(errors, "command_line", False)
+    with pytest.raises(errors.NBodyError, match=line):
+        eval(call)
+
+
+def test_warnings_and_lines_for_notify_name_arguments_too(monkeypatch):
+    monkeypatch.setattr(errors, "command_line", False)
+    said, far = [], Particles([1, 1e9], [[1e5, 0, 0], [1e5, 1, 0]], np.zeros((2, 3)))
+    Simulation(far, dt=1e-3, softening=0.01, precision="float32", notify=said.append)
+    with pytest.warns(UserWarning, match="take a smaller dt, a larger softening"):
+        Simulation(Particles([1, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3))), dt=0.5, softening=1e-3).run(9)
+    assert said[-1].endswith("more than float32 sums can keep; take precision auto")
+    assert errors.worded("check it with 'nbody info --verify'") == "check it with 'nbody info --verify'"  # to be typed
+
+
 def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):
     falling = Particles([1, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3)))
     keys = {"dt": 0.5, "softening": "none", "engine": "cpu", "on_energy_error": {"limit": 0.1, "action": "stop"}}
@@ -525,3 +562,16 @@ def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):
         Simulation(falling, **keys).run(9)
     with Trajectory(tmp_path / "run.h5") as run:
         assert len(run) == 2
+
+
+@pytest.mark.parametrize(
+    ("mass", "shape", "line"),
+    [
+        (2, (1, 3), "particles: position has 1 rows but mass has 2; every array needs one row"),
+        (4, (3, 4), r"position has 3 rows but mass has 4; transpose it, position\.T"),
+        (4, (4, 4), r"must both be \(N, 2\) or both \(N, 3\)"),
+    ],
+)
+def test_particles_of_shapes_that_do_not_fit_are_refused_at_once(mass, shape, line):
+    with pytest.raises(InputError, match=line):
+        nbody.Particles(np.ones(mass), np.ones(shape), np.ones(shape))

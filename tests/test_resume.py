@@ -294,7 +294,7 @@ def test_doubtful_numbers_are_warned_of_before_the_run(tmp_path):
     lines = []
     np.savez(tmp_path / "far.npz", mass=[1.0, 1e9], position=[[1e5, 0, 0], [1e5, 1, 0]], velocity=np.zeros((2, 3)))
     text = "initial: {file: far.npz}\ngravity: {softening: plummer, length: 0.01}\nintegrator: {dt: 0.1, steps: 1}\n"
-    Simulation(Scenario.from_text(text, folder=tmp_path), notify=lines.append)
+    Simulation(Scenario.from_text(text + "precision: float32", folder=tmp_path), notify=lines.append)
     warnings = [line for line in lines if line.startswith("warning")]
     assert len(warnings) == 3 and "softening length" in warnings[0] and "masses differ" in warnings[2]
 

@@ -300,7 +300,7 @@ def test_a_tree_in_python_has_an_accuracy_beyond_float32_unless_that_is_asked_fo
         ({"acuracy": 1e-3}, "Tree: unknown argument 'acuracy' .*did you mean 'accuracy'"),
         ({"precision": "mixed"}, "Tree: engine 'cpu-tree': it computes in float32 or float64, not in mixed"),
         ({"softening": "plummer", "length": {"stars": 0.1}}, "Tree: "),
-        ({"length": 0.1}, "Tree: length: softening is 'none', which has no length; say softening='plummer'"),
+        ({"length": 0.1}, "Tree: length: softening is 'none', which takes no length; say softening='plummer'"),
         ({"at": BODIES.position}, "Tree: unknown argument 'at'; one of: .*engine$"),
     ],
 )

@@ -31,7 +31,8 @@ MOMENTA = ("|P − P$_0$| / Σ m |v|", "|L − L$_0$| / Σ m |x × v|")
 
 
 def _energy_error(run: RunData) -> tuple[np.ndarray, np.ndarray]:
-    run.observable("total_energy", NO_ENERGY)  # raises if it was not recorded
+    unknown = [f"{force} has no potential" for force in run.run.without_potential]
+    run.observable("energy_error" if unknown else "total_energy", (*unknown, NO_ENERGY)[0])  # raises if there is none
     energy = run.run.energy_balance()
     return run.time, np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
 
@@ -137,7 +138,6 @@ def draw_lyapunov(axes: Axes, view: View) -> None:
     log_y(axes)
 
 
-MEGNO, LYAPUNOV = Plot(draw_megno), Plot(draw_lyapunov)
-ENERGY, ENERGIES, VIRIAL = Plot(draw_energy), Plot(draw_energies), Plot(draw_virial)
-CORE, ESCAPERS = Plot(draw_core), Plot(draw_escapers)
+MEGNO, LYAPUNOV, CORE, ESCAPERS = map(Plot, (draw_megno, draw_lyapunov, draw_core, draw_escapers))
+ENERGY, ENERGIES, VIRIAL = map(Plot, (draw_energy, draw_energies, draw_virial))
 MOMENTUM, LAGRANGIAN = (Plot(each, options=("species",)) for each in (draw_momentum, draw_lagrangian))

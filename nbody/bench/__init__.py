@@ -14,7 +14,7 @@ A suite is a folder, and a line in :data:`SUITES`. The folder has
     README, empty if the report has no such rows.
 
 The files of this folder are for all suites: :mod:`.timing` measures times, and :mod:`.report`, :mod:`.columns`,
-:mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
+:mod:`.compare` and :mod:`.readme` process the rows.
 """
 
 from collections.abc import Callable

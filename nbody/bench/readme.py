@@ -19,9 +19,8 @@ def markers(name: str) -> tuple[str, str]:
 
 def pages() -> list[Path]:
     """The README files: the front page, and those of the rooms."""
-    return [
-        path for path in (machine.ROOT / "README.md", *sorted(machine.ROOT.glob("nbody/*/README.md"))) if path.exists()
-    ]
+    front = [path for path in [machine.ROOT / "README.md"] if path.exists()]
+    return front + sorted(machine.ROOT.glob("nbody/*/README.md"))
 
 
 TableSlot = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]

@@ -1,6 +1,6 @@
-"""The report of a benchmark: the machine and the rows, written and read as one JSON object."""
+"""The report of a benchmark: the machine and the rows, written and read as one JSON object, with a picture beside it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -15,8 +15,11 @@ from nbody.bench.row import Row
 from nbody.errors import InputError, printable
 from nbody.input_file import open_regular
 from nbody.machine import provenance
+from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 
 Kind = TypeVar("Kind", bound=Row)
+
+REPORT = FileKind("report", "--output: ", "name another folder", b"", "bench.json")
 
 
 @cache
@@ -138,9 +141,8 @@ def load(path: Path) -> Report:
 @cache
 def _options_of(suite: str) -> TypeAdapter:
     """What checks the options of a suite, the keyword arguments of its ``prepare``; unknown ones are ignored."""
-    types = {
-        name: kind for name, kind in get_type_hints(SUITES.load(suite)).items() if name not in ("notify", "return")
-    }
+    hints = get_type_hints(SUITES.load(suite))
+    types = {name: kind for name, kind in hints.items() if name not in ("notify", "return")}
     strict = with_config(ConfigDict(strict=True))
     return TypeAdapter(strict(TypedDict("Options", types, total=False)))  # type: ignore[operator, misc]
 
@@ -154,3 +156,34 @@ def _first(error: ValidationError, where: Iterable[str]) -> str:
     given = mistake["input"]
     what = f", not {given!r:.40}" if isinstance(given, str | int | float) and keys else ""
     return printable(": ".join([*keys, mistake["msg"].removeprefix("Value error, ")]) + what)
+
+
+def report_path(output: Path, stem: str) -> Path:
+    """The report's file: ``output`` if it ends in .json, else ``stem``.json in the folder ``output``, which is created.
+
+    Raises:
+        InputError: the folder can't be created or written to. (Call this before measuring.)
+    """
+    path = output if output.suffix == ".json" else output / f"{stem}.json"
+    with as_input_error(path.parent, REPORT):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    checked_path(path, REPORT)
+    return path
+
+
+def write(found: Report, path: Path, plot: Callable[[Report, Path], None], notify: Notify) -> None:
+    """Write the report and draw its picture. Older files keep a numbered name.
+
+    Raises:
+        RunFailed: the disk is full. A file that can't be written keeps its old content.
+        InputError: the folder is gone.
+    """
+    writers: dict[str, Callable[[Path], object]] = {
+        path.suffix: lambda part: part.write_text(found.json(indent=1) + "\n", encoding="utf-8"),
+        ".png": lambda part: plot(found, part),
+    }
+    for suffix, writer in writers.items():
+        file = path.with_suffix(suffix)
+        with new_file(file, REPORT, False, notify) as part:
+            writer(part)
+        notify(f"wrote {file}")

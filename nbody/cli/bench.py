@@ -80,6 +80,8 @@ class BenchGroup(TyperGroup):
         for word in args:
             if word in MOVED and not ctx.resilient_parsing:
                 raise InputError(f"{word} is a subcommand now: nbody bench {MOVED[word]} (see 'nbody bench --help')")
+        if "--sizes" in args and args[0] not in self.commands:
+            raise InputError("--sizes: are of matrices (nbody bench matmul); numbers of bodies are --particles")
         if not (args and args[0] in (*self.commands, *ctx.help_option_names)) and (args or not ctx.resilient_parsing):
             args = [SCALING if any(word.partition("=")[0] == "--gpus" for word in args) else FORCES, *args]
         return super().parse_args(ctx, args)
@@ -200,10 +202,9 @@ def _explain(words: Sequence[str], as_json: bool) -> int:
 
 def _measure(suite: str, requested: Values, output: Path, readme: bool = False) -> tuple[list["Report"], list[str]]:
     """Measure a suite and write its files. Returns the report, and why a file of it could not be written."""
-    from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
-    from nbody.bench.report import prepared
+    from nbody.bench.report import prepared, report_path, write
 
     work = prepared(suite, {name: value for name, value in requested.items() if value is not None}, print_message)
     path = report_path(output, "bench" if suite == FORCES else suite)

@@ -39,7 +39,7 @@ def docs(
     target = build or folder() / "manual"
     first = target / "manual" / "index.html"
     if build is not None or not first.exists() or first.stat().st_mtime < _changed():
-        print_message("the manual is being built")
+        print_message("building the manual with Sphinx (once, in some ten seconds) …")
         done = subprocess.run(**child.python("-m", "nbody.manual", str(target)), capture_output=True, text=True)
         if done.returncode:
             raise RunFailed(f"the manual was not built: {last_line(done.stderr, 'Sphinx failed')}")

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from nbody import errors
 from nbody.errors import printable, shortened
 
 Json = dict[str, Any]  # an object, in types that JSON has
@@ -31,6 +32,7 @@ _last_message: list[str] = []
 
 def prepare() -> None:
     """Call this before anything is printed."""
+    errors.command_line = True
     if sys.stderr is None:  # the shell has closed it; print(file=None) would write into the results
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without × or ε shows '?' instead of raising an error
@@ -78,7 +80,8 @@ def rows(found: Mapping[str, str], indent: str = "") -> None:
 
 def styled(text: str) -> None:
     """Print a page with the escapes for its colours, and no others. Raises OSError if it can't be written."""
-    parts = [part if COLOUR.fullmatch(part) else _page(part) for part in COLOUR.split(text)]
+    parts = COLOUR.split(text)
+    parts[::2] = ["\n".join(map(printable, part.split("\n"))) for part in parts[::2]]
     print("".join(parts), end="", flush=True)
 
 
@@ -92,10 +95,6 @@ def pages(texts: Mapping[str, str]) -> None:
     for title, text in texts.items():
         console.print(Markdown(f"## {title}\n\n{text}"), "")
     styled(found.getvalue())
-
-
-def _page(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def result_json(value: Any) -> None:

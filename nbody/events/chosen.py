@@ -73,9 +73,8 @@ def given_events(values: Any) -> Given:
         plain = {key: each for key, each in keys.items() if key != "action" or not call}
         if keys.get("kind") == "function":
             chosen = validated(EventChoice, plain, FROM_PYTHON)
-            found.functions.append(
-                Event(validated(Function, chosen.options, FROM_PYTHON), chosen.action == "stop", call)
-            )
+            kind = validated(Function, chosen.options, FROM_PYTHON)
+            found.functions.append(Event(kind, chosen.action == "stop", call))
             continue
         if call:
             found.calls[len(found.plain)] = call

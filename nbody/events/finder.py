@@ -168,7 +168,10 @@ class EventFinder:
         """The events of the step with this number, which ends with the bodies ``end``, in order of time."""
         if end.known is not self.begin.known:
             self._match(end)
-        return self.find_all(_one_after_the_other(self.begin, end), step, show)[0]
+        ends = self.begin, end
+        x, v = (np.stack([getattr(each, name) for each in ends]) for name in ("position", "velocity"))
+        path = end._replace(time=np.array([each.time for each in ends]), position=x, velocity=v)
+        return self.find_all(path, step, show)[0]
 
     def find_all(
         self, path: Bodies, step: int, show: Show | None, finite: Collection[int] = ()
@@ -200,12 +203,6 @@ class EventFinder:
         x[rows], v[rows] = begin.position[before], begin.velocity[before]
         self.begin = end._replace(time=begin.time, position=x, velocity=v)
         self._looks = self._rows(self.begin, both)
-
-
-def _one_after_the_other(begin: Bodies, end: Bodies) -> Bodies:
-    """The bodies at two moments."""
-    x, v = (np.stack(pair) for pair in ((begin.position, end.position), (begin.velocity, end.velocity)))
-    return end._replace(time=np.array([begin.time, end.time]), position=x, velocity=v)
 
 
 def _rows_of(rows: list[int], pairs: int) -> Rows:

@@ -53,12 +53,10 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
         # A header is parsed as Python, which may warn of what it finds.
         with zipfile.ZipFile(file) as archive, warnings.catch_warnings(action="ignore"):
             held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-            for name in SHAPES:
-                if name not in held and name not in OPTIONAL:
-                    raise InputError(
-                        f"{start}has no array '{name}' (it holds: {printable(', '.join(held))[:100] or 'none'}); "
-                        "save it with np.savez(path, mass=…, position=…, velocity=…)"
-                    )
+            if missing := [name for name in SHAPES if name not in (*held, *OPTIONAL)]:
+                found = f"'{missing[0]}' (it holds: {printable(', '.join(held))[:100] or 'none'})"
+                how = "np.savez(path, mass=…, position=…, velocity=…)"
+                raise InputError(f"{start}has no array {found}; save it with {how}")
             mass, position, velocity = (_read_array(archive, name, start) for name in ("mass", "position", "velocity"))
             given = {name: _read_array(archive, name, start) for name in OPTIONAL if name in held}
     except InputError:
@@ -66,7 +64,10 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
     except Exception as error:  # of zipfile, of a codec (zlib, lzma), of Python's tokenizer: whatever damage leads to
         reason = printable(error)[:100] or type(error).__name__
         raise InputError(f"{start}is damaged or no .npz file ({reason}); save it again with np.savez") from None
-    return Particles(mass, position, velocity, **given)  # type: ignore[arg-type]
+    try:
+        return Particles(mass, position, velocity, **given)  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"{start}{str(error).removeprefix('particles: ')}") from None
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
@@ -79,9 +80,8 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran_order, dtype = header(file)
-        kinds, needed = ("iu", "whole numbers") if name in WHOLE else ("iuf", "real numbers")
-        if name in TEXT:
-            kinds, needed = "U", "text"
+        others = ("U", "text") if name in TEXT else ("iuf", "real numbers")
+        kinds, needed = ("iu", "whole numbers") if name in WHOLE else others
         if dtype.kind not in kinds:
             raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {needed}")
         rank = 2 if name in ("position", "velocity") else 1

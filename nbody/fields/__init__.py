@@ -40,13 +40,14 @@ def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
 
 def added_fields(scenario: Scenario) -> AddedFields | None:
     """The sum of a scenario's fields, for :class:`nbody.forces.layers.fields.WithFields`; None if it has none."""
-    fields = chosen_fields(scenario)
+    if not (fields := chosen_fields(scenario)):
+        return None
     with arithmetic(scenario.source, ("fields",)):
-        return (
-            AddedFields(fields, scenario.gravity.G, scenario.ensemble.count if scenario.ensemble else 1)
-            if fields
-            else None
-        )
+        found = AddedFields(fields, scenario.gravity.G, scenario.ensemble.count if scenario.ensemble else 1)
+    if scenario.gravity.dimensions == 3 and (flat := [term.function for term in found.terms if term.returns == 2]):
+        name = flat[0].__name__.strip("<>")
+        raise InputError(f"force '{name}': returns (ax, ay), and the run is in 3-D; return (ax, ay, az)")
+    return found
 
 
 def __dir__() -> list[str]:

@@ -87,4 +87,5 @@ def _number(quantity: Any, key: str) -> Any:
 
 
 def _without_counterpart(what: str, known: Iterable[str]) -> InputError:
-    return InputError(f"fields: {what} has no counterpart here; those that have one are {', '.join(known)}")
+    others = f"those that have one are {', '.join(known)}; else take nbody.fields.MilkyWay() or nbody.force(function)"
+    return InputError(f"fields: {what} has no counterpart here; {others}")

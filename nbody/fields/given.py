@@ -56,10 +56,8 @@ def with_functions(scenario: Scenario, given: object, notify: Notify) -> Scenari
     """
     functions = [each for each in _several(given) if isinstance(each, Force) or _is_function(each)]
     left = [each if isinstance(each, Force) else force(each) for each in functions]
-    fields, several = (
-        list(scenario.fields or ()),
-        len(left) > 1 or [f.field for f in scenario.fields or ()].count("function") > 1,
-    )
+    fields = list(scenario.fields or ())
+    several = len(left) > 1 or [each.field for each in fields].count("function") > 1
     for k, recorded in enumerate(fields):
         old = recorded.options
         same = [each for each in left if each.options["digest"] == old.get("digest")]

@@ -16,6 +16,7 @@ from nbody.forces.reference import direct_tide
 from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.scenario.overrides import softening_keys
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import Group, validated
 from nbody.state import Outputs
@@ -50,8 +51,8 @@ def accelerations(
         at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
             mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
-        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``; for ``plummer`` and ``spline`` also
-            one for each body, (N,), or a mapping from the names of the particles' species. That of a pair is the larger one.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``, or a number, Plummer's. For that
+            and ``spline`` also one per body, (N,), or a mapping from species; the larger one of a pair counts.
         engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
             ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
         precision: a name of :data:`PRECISIONS` that the engine offers.
@@ -79,8 +80,7 @@ def accelerations(
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = made.load(particles)
         made.evaluate(state, outputs, targets)
-    a, phi = state.values("acceleration", "potential")
-    a, phi = (a[-points:], phi[-points:]) if points else (a, phi)
+    a, phi = (each[-points:] for each in state.values("acceleration", "potential"))  # -0: all
     return (a, phi) if potential else a
 
 
@@ -175,8 +175,10 @@ def bodies_and_law(
     position: Any, mass: Any, at: Any, G: float, softening: Any, length: Any, where: str = WHERE
 ) -> tuple[Particles, int, Gravity]:
     """:func:`particles_of`, and the law between them. Raises InputError."""
-    if isinstance(softening, str) and softening == "none" and (isinstance(length, Mapping) or np.any(length)):
-        raise InputError(f"{where}length: softening is 'none', which has no length; say softening='plummer'")
+    asked = softening_keys(softening, f"{where}softening")
+    if ("length" in asked or asked["softening"] == "none") and (isinstance(length, Mapping) or np.any(length)):
+        raise InputError(f"{where}length: softening is {softening!a}, which takes no length; say softening='plummer'")
+    softening, length = asked["softening"], asked.get("length", length)
     try:
         particles, points = particles_of(position, mass, at, where)
         if not isinstance(length, Mapping) and np.ndim(length):

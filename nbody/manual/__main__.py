@@ -1,5 +1,5 @@
-"""``python -m nbody.manual FOLDER``: build the manual by Sphinx; with ``--strict`` warnings are errors. The package is the
-source folder, so that its READMEs are pages where they stand."""
+"""``python -m nbody.manual FOLDER``: build the manual by Sphinx, on all cores; with ``--strict`` warnings are errors. The
+package is the source folder, so that its READMEs are pages where they stand."""
 
 import os
 import sys
@@ -11,15 +11,14 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from nbody.machine import version
+from nbody.machine import cores, version
 from nbody.manual.generated import filled
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 SETTINGS = {
     "project": "nbody",
-    "version": version(),
-    "release": version(),
+    **dict.fromkeys(("version", "release"), version()),
     "copyright": "the nbody authors",
     "extensions": ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser"],
     "root_doc": "manual/index",
@@ -70,8 +69,9 @@ def build(folder: Path, strict: bool = False) -> int:
     """
     settings = SETTINGS | ({} if strict else {"suppress_warnings": ["myst", "ref", "download"]})
     app = Sphinx(
-        PACKAGE, None, folder, folder / ".doctrees", "html", settings, status=None, warningiserror=strict, freshenv=True
-    )
+        PACKAGE, None, folder, folder / ".doctrees", "html", settings, status=None, warningiserror=strict, freshenv=True,
+        parallel=cores(),
+    )  # fmt: skip
     app.connect("source-read", _fill)
     app.add_transform(Paths)
     app.build(force_all=True)

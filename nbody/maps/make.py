@@ -9,7 +9,7 @@ from nbody.errors import InputError, counted, printable
 from nbody.initial import check_initial
 from nbody.maps.stability_map import Show, StabilityMap
 from nbody.output_file import checked_path
-from nbody.run.setup import default_notify
+from nbody.run.setup import listener
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import keys_of, range_of
 from nbody.scenario.yaml_reader import read_assignment
@@ -52,7 +52,7 @@ def map(
         InputError: one line about a wrong value.
         KeyboardInterrupt: a signal stopped it; the same call goes on.
     """
-    notify = notify or default_notify()
+    notify = listener(notify)
     if not x and not isinstance(scenario, Scenario) and is_map(scenario):
         return StabilityMap.load(scenario)
     settings = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)

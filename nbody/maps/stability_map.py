@@ -100,9 +100,7 @@ class StabilityMap:
         self.path, ensemble = path, scenario.ensemble
         axes = ensemble.axes if ensemble else {}
         if ensemble is None or not 1 <= len(axes) <= 2:
-            raise InputError(
-                "map: which values? give --x, as in --x bodies.1.a=0.9..1.1:400, and --y for a second axis"
-            )
+            raise InputError("map: which values? give --x, as in bodies.1.a=0.9..1.1:400, and --y for a second axis")
         for axis, listed in axes.items():
             if not all(isinstance(each, int | float) for each in listed):
                 raise InputError(f"map: {axis}: the values of an axis must be numbers")

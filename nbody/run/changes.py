@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
-from nbody.particles import MOST_SPECIES, Particles, rows_of
+from nbody.particles import MOST_SPECIES, Particles, body_names, rows_of
 from nbody.scenario import Scenario
 from nbody.scenario.overrides import plain_python
 from nbody.scenario.quantities import Scale
@@ -104,6 +104,9 @@ def _of_values(values: dict[str, Any], now: Particles, scenario: Scenario) -> Pa
     for name in ("z", "vz") if dimensions == 2 else ():
         if np.any(found.get(name, 0.0)):
             raise InputError(f"add: {name}: the run is in 2-D; leave it out")
+    if isinstance(own := found.get("name"), str) and own in body_names(now).values():
+        fix = f"give it another name, or species={own!a}, which is then the name of both together"
+        raise InputError(f"add: name: there is a body {own!a}; {fix}")
     for name, other in (("m", "mass"), ("name", "species")):
         if name in found:
             found.setdefault(other, found.pop(name))

@@ -69,15 +69,20 @@ def scheme_of(scenario: Scenario, dt: float | None, tangents: Tangents | None = 
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
 
 
-def in_the_schemes_precision(scenario: Scenario, scheme: Integrator, notify: Notify) -> Scenario:
-    """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
+def in_float64(scenario: Scenario, scheme: Integrator, count: int, notify: Notify) -> Scenario:
+    """The scenario in float64, if it names no precision, and the scheme computes in float64 alone, or there are so few
+    bodies that the engine cpu computes in float64 anyway."""
+    few, engine = ENGINES.load("cpu").can.few, scenario.engine.name
     if "precision" in scenario.source.values:
         return scenario
-    gravity = scenario.gravity
-    able = [each for each in (scenario.precision, "float64") if not unsupported_by_any(type(scheme), gravity, each)]
-    if scenario.precision in able or not able:
+    alone, able = (
+        bool(unsupported_by_any(type(scheme), scenario.gravity, scenario.precision)),
+        not unsupported_by_any(type(scheme), scenario.gravity, "float64"),
+    )
+    if not able or not (alone or (count <= few and engine in ("auto", "cpu"))):
         return scenario
-    notify(f"precision: float64 (scheme '{scenario.integrator.scheme}' computes in it)")
+    why = f"scheme '{scenario.integrator.scheme}' computes in it" if alone else f"the default of up to {few} bodies"
+    notify(f"precision: float64 ({why})")
     return scenario.in_precision("float64")
 
 
@@ -130,7 +135,9 @@ def chosen_engine(
     what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     places = "engine", "integrator.scheme", "precision"
-    model = _options_of(written if written in STAND_FOR else check_name(written, scenario.where(*places)))
+    model: type[Group] = Accuracy  # what nbody reads itself, if the name stands for several engines
+    if written not in STAND_FOR:
+        model = ENGINES.load(check_name(written, scenario.where(*places))).Options
     if written in AUTOMATIC:
         for option in options:
             if option not in model.model_fields:
@@ -179,14 +186,6 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
         device = ENGINES.load(named.name).can.device
     return Choice(device, why, precision), systems_engine(device)
-
-
-def _options_of(name: str) -> type[Group]:
-    """The options of an engine; those that nbody reads itself, if the name stands for several."""
-    if name in STAND_FOR:
-        return Accuracy
-    model: type[Group] = ENGINES.load(name).Options
-    return model
 
 
 def _written(scenario: Scenario, model: type[Group], option: str) -> Any:

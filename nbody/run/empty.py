@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.initial.combine import concatenated
 from nbody.integrators import INTEGRATORS
 from nbody.particles import Particles, rows_of
 from nbody.run.changes import new_bodies, removed, species_among
@@ -39,7 +40,7 @@ class Collected:
     ) -> None:
         self.given, self.begin = given, begin
         self.used = np.empty(0, np.int64) if used is None else used
-        self.scenario, self._open_ended = _asked(given)
+        self.scenario, self._open_ended = _asked(given, None)
         D = self.scenario.gravity.dimensions
         self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D))) if bodies is None else replace(bodies)
 
@@ -48,14 +49,10 @@ class Collected:
         now = self.bodies
         new = new_bodies(given, values, now, np.union1d(self.used, now.id), self.scenario)
         names, species = species_among(new, now)
-        radius = [each.radius if len(each.radius) else np.zeros(each.count) for each in (now, new)]
-        mass, position, velocity, id = (
-            np.concatenate([getattr(each, name) for each in (now, new) if each.count])
-            for name in ("mass", "position", "velocity", "id")
+        parts, kinds = ([now, new], [now.species, species]) if now.count else ([new], [species])
+        self.bodies = replace(
+            concatenated(parts, kinds, names), id=np.concatenate([now.id, new.id]), time=now.time, step=now.step
         )
-        radii = np.concatenate(radius) if len(now.radius) or len(new.radius) else np.empty(0)
-        species = np.concatenate([now.species, species])
-        self.bodies = Particles(mass, position, velocity, id, now.time, now.step, species, names, radii)
         return new.id.copy()
 
     def remove(self, ids: Any) -> None:
@@ -71,6 +68,11 @@ class Collected:
         """True if the run can't begin: there are no bodies, or the scheme needs a time step that nobody has given."""
         chosen = self.scenario.integrator
         return not self.bodies.count or (chosen.dt is None and not INTEGRATORS.load(chosen.scheme).facts.adaptive)
+
+    @property
+    def described(self) -> Scenario:
+        """The scenario of the bodies so far."""
+        return _asked(self.given, self.bodies)[0] if self.bodies.count else self.scenario
 
     def move(self, steps: Any, until: Any) -> Summary:
         """Let time pass: there is nothing to move."""
@@ -97,12 +99,19 @@ class Collected:
         )  # fmt: skip
 
 
-def _asked(given: dict[str, Any] | Setup) -> tuple[Scenario, bool]:
-    """The scenario, and whether nothing says where the run ends. Raises InputError: values do not fit."""
+def _asked(given: dict[str, Any] | Setup, bodies: Particles | None) -> tuple[Scenario, bool]:
+    """The scenario of bodies (None: of one that stands for them, without a softening), and whether nothing says where the
+    run ends. Raises InputError: values do not fit."""
     if isinstance(given, Setup):
         return given.scenario, given.open_ended
-    others = ("output", "overwrite", "notify", "on_collision", "softening", "length", "particles")
+    others = {
+        "output",
+        "overwrite",
+        "notify",
+        "on_collision",
+        *(["softening", "length", "particles"] * (bodies is None)),
+    }
     values = {name: value for name, value in given.items() if name not in others}
-    asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
+    asked = asked_for(bodies or Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
     INTEGRATORS.check(asked.scenario.integrator.scheme, "integrator.scheme: ")
     return asked.scenario, asked.open_ended

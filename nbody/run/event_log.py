@@ -1,15 +1,14 @@
 """The log of a run's events: what its ``events`` look for, collisions, and changes of its bodies."""
 
 import time
-from contextlib import nullcontext
+from signal import SIGINT, raise_signal
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbody.particles import body_names
 from nbody.run.observers import Observer
-from nbody.run.setup import Setup
-from nbody.run.signals import StopRequest, stop_on_signals
+from nbody.run.signals import stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
@@ -47,10 +46,7 @@ class EventLog(Observer):
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned, self.stopped, self._at_once = 0, False, "", 1
-
-    @property
-    def _setup(self) -> Setup:
-        return self._stepper.setup
+        self._alone = stop_on_signals(signals=(SIGINT,))  # of single steps, which are as short as making it
 
     @property
     def rows(self) -> np.ndarray:
@@ -83,21 +79,23 @@ class EventLog(Observer):
 
     def make_steps(self, n: int) -> None:
         """Let the stepper make ``n`` steps, or fewer if an event ends the run. Raises the error of a user's function."""
-        stepper = self._stepper
+        stepper, stop, left = self._stepper, self._alone if n == 1 else stop_on_signals(), n
         self.go_on()
         stepper.begin()
-        end = stepper.clock.step + n
-        with stop_on_signals() if n > 1 else nullcontext(StopRequest()) as stop:  # which takes longer than a step
-            while stepper.clock.step < end and not self.ended and not stop.requested:
+        with stop:
+            while left > 0 and not self.ended and not stop.requested:
                 began = time.perf_counter()
-                stepper.advance(min(self._at_once, end - stepper.clock.step))
+                left -= stepper.advance(min(self._at_once, left))
                 short = time.perf_counter() - began < SECONDS_PER_CALL
                 self._at_once = min(8 * self._at_once, STEPS_PER_CALL) if short else 1
                 if self._watch is not None:
                     self.look()
                 if self.failure is not None:
                     raise self.failure
-        if stop.requested:
+        if stop.requested and n == 1:
+            self._alone = stop_on_signals(signals=(SIGINT,))
+            raise_signal(SIGINT)  # to the caller's handler
+        elif stop.requested:
             raise KeyboardInterrupt(f"interrupted at step {stepper.clock.step}")
 
     def go_on(self) -> None:

@@ -30,9 +30,8 @@ def force_errors(engine: Engine, state: State, mass: np.ndarray, seed: int) -> d
     exact = direct_sums(position, mass, engine.gravity, rows)
     fields = fields_of(engine)
     if fields is not None and fields.terms:
-        exact += fields.at(position[rows], state.clock.now, np.asarray(state.values("velocity")[0])[rows], mass[rows])[
-            0
-        ]
+        v = np.asarray(state.values("velocity")[0])[rows]
+        exact += fields.at(position[rows], state.clock.now, v, mass[rows])[0]
     size = np.linalg.norm(exact, axis=1)
     error = np.linalg.norm(a[rows] - exact, axis=1)[size > 0] / size[size > 0]
     if not (len(error) and np.isfinite(error).all()):  # the first frame reports what is not finite

@@ -55,17 +55,14 @@ class LiveRun:
         recording: record from the start, at full speed (``nbody run --view``). Such a run ends by itself, and can be paused,
             but not restarted.
         overwrite: replace an existing file instead of keeping it under a numbered name.
-        notify: gets the lines of :class:`Simulation`; called on the thread.
-        progress: gets the progress several times per second; called on the thread.
+        notify, progress: get the lines of :class:`Simulation`, and the progress several times per second, on the thread.
         make: makes a simulation, called on the thread like the class :class:`Simulation`; for tests.
 
     Attributes:
         pace: pause, single steps and speed.
-        progress: the latest progress.
         energy_error: the relative energy error of the latest frame, since the run began; NaN before it.
         recording: the file being written; None if there is none.
         ended: True at the scenario's end.
-        begun: True after :meth:`begin`.
         failure: the error that stopped the run; None if there was none.
     """
 

@@ -60,8 +60,6 @@ class Loop:
         pace: decides when steps are made, and stops the run in place of Ctrl-C; None makes them as fast as possible.
 
     Attributes:
-        clock: the wall time of this call.
-        stop: the request of Ctrl-C or of the pace.
         summary: that of a call that was not broken off by an error; None before its end.
         signalled: True if a signal has asked one of the ranks to stop, at the end of the run too.
     """
@@ -81,7 +79,7 @@ class Loop:
         after = [*after, *([] if callback is None else [callback])]
         self._others, self._all, self._team = [*before, *after], [*before, recording, *after], stepper.setup.team
         self._halted, self._energies, self._energy_at = False, recording.measured.energies, 0.0
-        self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
+        self._clock, self._stop = WallClock(alone=self._team.size == 1), StopRequest()
         self._first, self._single = (stepper.clock.step, stepper.clock.time), self._report.body_steps or 0
         self.summary: Summary | None = None
 
@@ -96,7 +94,7 @@ class Loop:
                         yield event
                     except GeneratorExit:
                         left = True
-                        self.stop.request()
+                        self._stop.request()
         except KeyboardInterrupt:
             if recording.path is not None:
                 self._setup.notify(self.where_interrupted())
@@ -118,18 +116,18 @@ class Loop:
         setup, stepper = self._setup, self._stepper
         measured = self._recording.measured
         measured.frames, measured.energies = self._team.broadcast((measured.frames, measured.energies))
-        self.signalled = any(self._team.allgather(bool(self.stop.signal_name)))
-        interrupted = self.stop.requested and not self._recording.schedule.ended(stepper.moment)
+        self.signalled = any(self._team.allgather(bool(self._stop.signal_name)))
+        interrupted = self._stop.requested and not self._recording.schedule.ended(stepper.moment)
         self.summary = found = self._team.broadcast(self._summary(interrupted))
         if not interrupted and (line := stepper.integrator.report(stepper.motion).message):
             setup.notify(line)
-        steady = self.clock.is_steady and not (self.stop.requested or stepper.integrator.facts.own_forces)
+        steady = self._clock.is_steady and not (self._stop.requested or stepper.integrator.facts.own_forces)
         if steady and self._team.first:
             setup.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
 
     def _events(self, show: Callable[[Progress], None] | None) -> Iterator[ProgressEvent]:
         with (
-            self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
+            self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self._stop,
             naming_failed(devices_of(self._setup.engine), self._recording),
         ):
 
@@ -137,7 +135,7 @@ class Loop:
                 if show is not None:
                     show(self.progress(doing=doing, fraction=fraction))
 
-            self._watch = Watch(self._stepper, self.stop, show_step, self._setup.notify)
+            self._watch = Watch(self._stepper, self._stop, show_step, self._setup.notify)
             self._team.in_collective = True
             self._compile()
             self._stepper.begin()
@@ -159,17 +157,17 @@ class Loop:
             compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *others)
 
     def _steps(self) -> Iterator[ProgressEvent]:
-        clock, stop, queued, at_most = self.clock, self.stop, 0, 0
+        clock, stop, queued, at_most = self._clock, self._stop, 0, 0
         self._team.in_collective = True
-        if not self._recording.begun:
+        if not self._recording.measured.frames:
             self._recording.record()
             self._checkpoint()
-        while not self.ended and not stop.requested:
+        while not self._ended and not stop.requested:
             if not queued:
                 at_most = self._decide()
                 if stop.requested:
                     break
-            queued += self.advance(at_most - queued if self._pace else at_most)
+            queued += self._advance(at_most - queued if self._pace else at_most)
             if self._halted:  # by a callback, on all ranks after the same step
                 stop.request()
                 at_most = queued
@@ -180,7 +178,7 @@ class Loop:
         self._end()
         yield self._event()
 
-    def advance(self, at_most: int) -> int:
+    def _advance(self, at_most: int) -> int:
         """Make at most so many steps, until an observer looks, and let it look. Returns their number."""
         stepper, recording = self._stepper, self._recording
         begun = stepper.clock.step
@@ -203,10 +201,10 @@ class Loop:
 
     def _decide(self) -> int:
         """Store a checkpoint if it is time. Returns the most steps until the next progress event."""
-        clock, recording = self.clock, self._recording
-        own = Decision(clock.steps_per_heartbeat(), recording.checkpoint_due, self.stop.heard, recording.error)
+        clock, recording = self._clock, self._recording
+        own = Decision(clock.steps_per_heartbeat(), recording.checkpoint_due, self._stop.heard, recording.error)
         shared = agreed(self._team, own)
-        self.stop.requested |= shared.stop
+        self._stop.requested |= shared.stop
         if shared.checkpoint and not shared.stop:
             self._checkpoint()
         if self._pace is None:
@@ -219,7 +217,7 @@ class Loop:
 
     def _event(self) -> ProgressEvent:
         # An energy that nobody records takes little time of a fast run, and at most a tenth of that of one that is shown.
-        fast, now = self.clock.steps_per_heartbeat() >= MANY, time.perf_counter()
+        fast, now = self._clock.steps_per_heartbeat() >= MANY, time.perf_counter()
         if self._recording.looks or fast or (self._pace and now >= self._energy_at):
             self._energies = self._recording.energies_now
             self._energy_at = now + (time.perf_counter() - now) / MEASURING
@@ -228,14 +226,14 @@ class Loop:
     def _end(self) -> None:
         """Record the last moment, and close the file. Raises the error of a user's function."""
         stepper, recording = self._stepper, self._recording
-        self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
+        self._clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
         if not recording.schedule.due(stepper.moment):  # interrupted between frames
             recording.record()
         if (stepper.clock.step, stepper.clock.time) != self._first:  # a call may end within the step that it begins in
             self._checkpoint()
         self._team.in_collective = False
         with self._team.agreed():
-            recording.close(complete=self.ended)
+            recording.close(complete=self._ended)
             for failure in (each.failure for each in self._others if each.failure is not None):
                 raise failure
 
@@ -267,7 +265,7 @@ class Loop:
             name=scenario.name, output=None if path is None else str(path), engine=setup.plan.engine_name,
             device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
             integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=self._made,
-            step=stepper.clock.step, time=stepper.clock.time, wall_s=self.clock.seconds(),
+            step=stepper.clock.step, time=stepper.clock.time, wall_s=self._clock.seconds(),
             energy_initial=energies.initial, energy_final=energies.latest + (roster.booked_energy if roster else 0.0),
             energy_error=energies.error, frames=measured.frames, interrupted=interrupted,
             energy_error_largest=energies.largest_error, without_potential=setup.without_potential,
@@ -285,7 +283,7 @@ class Loop:
 
     def _rates(self, report: SchemeReport) -> tuple[float, float, float | None]:
         """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
-        rate = self.clock.steps_per_s
+        rate = self._clock.steps_per_s
         bodies = rate * report.bodies_per_step if self._setup.engine.can.tree else None
         return rate, rate * report.pairs_per_step, bodies
 
@@ -294,7 +292,7 @@ class Loop:
         return self._stepper.clock.step - self._first[0]
 
     @property
-    def ended(self) -> bool:
+    def _ended(self) -> bool:
         """True if the run has reached its end, of the schedule or by what an observer has seen."""
         return self._recording.schedule.ended(self._stepper.moment) or any(each.ended for each in self._others)
 

@@ -21,6 +21,7 @@ from nbody.run.schedule import (
     time_given,
     whole_steps,
 )
+from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
 from nbody.state import Moment
@@ -41,6 +42,10 @@ class Observer:
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
+
+    @property
+    def _setup(self) -> Setup:
+        return self._stepper.setup
 
     def next(self, until: float) -> tuple[int, float]:
         """The number of steps to the next look, and the latest time of these steps, if others end them at ``until``."""

@@ -72,7 +72,7 @@ class Plan:
     backward: bool = False
 
     @property
-    def problem(self) -> Problem:
+    def _problem(self) -> Problem:
         scenario = self.scenario
         asked = self.integrator.facts.problem(scenario.gravity, scenario.precision, self.count)
         return asked._replace(ranks=team().size, gpus=self._gpus)
@@ -81,9 +81,9 @@ class Plan:
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
         added, working = self._of_integrator
-        found = needs(self.engine_kind, self.problem, added, working.first)
+        found = needs(self.engine_kind, self._problem, added, working.first)
         if self._gpus > 1:
-            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + working.helper
+            found["each other GPU"] = self.engine_kind.memory(self._problem).helper + working.helper
         return found
 
     @property
@@ -205,9 +205,8 @@ class Plan:
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
         device += f" {team().size} ranks" if team().size > 1 else ""
-        options = "".join(
-            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
-        )
+        chosen = self.engine_options.model_dump(exclude_none=True)
+        options = "".join(f" {name} {value}" for name, value in chosen.items())
         return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
@@ -221,7 +220,7 @@ class Plan:
         columns, working = self._of_integrator
         ranks, added, where = team(), (columns, working.first), scenario.where("initial.particles")
         engine = make_engine(
-            self.engine_kind, self.engine_name, self.engine_options, self.problem, where, self.fields, ranks, added
+            self.engine_kind, self.engine_name, self.engine_options, self._problem, where, self.fields, ranks, added
         )
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
@@ -249,11 +248,11 @@ def plan(
         check_initial(scenario)
     scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
-    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    scenario = choice.in_float64(scenario, integrator, count, notify)
     if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
         scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()

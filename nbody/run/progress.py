@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from nbody.errors import counted
 from nbody.state import State
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ class Summary:
     """The event or the collision that has ended the run, in words, with its time; the bodies are those at the end of its
     step."""
 
+    def __repr__(self) -> str:
+        made = f"{counted(self.particles, 'particle')}, {counted(self.steps, 'step')} in {self.wall_s:.3g} s"
+        error = "" if self.without_potential else f", energy error {self.energy_error:+.2e}"
+        return f"<Summary of {self.name!r}: {made}, to t = {self.time:.6g} {self.time_unit}".rstrip() + f"{error}>"
+
     @property
     def warning(self) -> str:
         """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none, or if the energy may change."""
@@ -108,8 +114,8 @@ class Summary:
         )
 
     def as_dict(self) -> dict:
-        """For JSON."""
-        return asdict(self)
+        """For JSON, which has no NaN: an unknown energy error is None."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 STEADY = 3

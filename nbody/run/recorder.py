@@ -11,7 +11,6 @@ often Ctrl-C is pressed while the disk is slow.
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,9 +103,7 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None and issubclass(kind, RunFailed):
             self._finish()  # the frames before the failure are kept, and its error is the one to show
         elif kind is not None:

@@ -17,7 +17,6 @@ from nbody.run.measured import Measured, Start
 from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule, of_whole_run, written
-from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
@@ -60,10 +59,6 @@ class Recording(Observer):
         self._watch: Watch | None = None
 
     @property
-    def _setup(self) -> Setup:
-        return self._stepper.setup
-
-    @property
     def _frames_per_block(self) -> int:
         """How many frames of the present bodies are made in one call, if every step is recorded."""
         state = self._stepper.state
@@ -85,9 +80,9 @@ class Recording(Observer):
 
     @property
     def energies_now(self) -> Energies:
-        """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
+        """The energies of the frames; before there are any, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
-        if self.looks:
+        if self.looks and self.measured.frames:
             return self.measured.energies
         if math.isnan(self.measured.energies.initial):
             self._measure_beginning()
@@ -97,11 +92,6 @@ class Recording(Observer):
 
     def _measure_beginning(self) -> None:
         self.measured.energies = Measured(self._setup).with_unrecorded(self._stepper.first_frame())
-
-    @property
-    def begun(self) -> bool:
-        """True if the first frame has been recorded."""
-        return self.measured.frames > 0
 
     @property
     def can_go_on(self) -> bool:
@@ -133,7 +123,7 @@ class Recording(Observer):
 
     def require_both_ways(self) -> None:
         """Raise an InputError if the file can't record both directions of time."""
-        if self._file is not None and self.begun and self._setup.integrator.facts.adaptive:
+        if self._file is not None and self.measured.frames and self._setup.integrator.facts.adaptive:
             raise InputError(
                 f"integrate: {self.path} goes one way in time, because the steps of "
                 f"{self._setup.scenario.integrator.scheme} have no fixed length; record() the way back in another file"
@@ -163,7 +153,7 @@ class Recording(Observer):
         self._watch = watch
         if not self._setup.team.first:
             return nullcontext()
-        if not (self.begun or self.looks) and self._stepper.moved:
+        if not (self.measured.frames or self.looks) and self._stepper.moved:
             self._measure_beginning()
         writer = None
         if self._file is not None:

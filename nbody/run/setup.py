@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.compute.compiling.precompile import workers_ahead
-from nbody.errors import InputError
+from nbody.errors import InputError, worded
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
@@ -85,7 +85,7 @@ class Setup:
         if self.notify is not silent:
             self.notify(line)
         elif self.team.first:
-            warnings.warn(line.removeprefix("warning: "), stacklevel=4)
+            warnings.warn(worded(line.removeprefix("warning: ")), stacklevel=4)
 
     @property
     def event_capacity(self) -> int:
@@ -173,22 +173,14 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
         bodies = _with_radii(scenario, bodies)
     if isinstance(scenario.initial, FromArrays) and ranks.size == 1:
         planned = replace(planned, scenario=scenario.with_bodies(bodies))
-    return Setup(
-        planned, engine, bodies, ranks, notify, _events(asked, scenario, bodies), asked.outcome, asked.open_ended
-    )
+    events = _events(asked, scenario, bodies)
+    return Setup(planned, engine, bodies, ranks, notify, events, asked.outcome, asked.open_ended)
 
 
-def _unpickled(
-    plan: Plan,
-    bodies: Particles,
-    events: "tuple[Event, ...]",
-    outcome: Outcome | None,
-    open_ended: bool,
-    used: np.ndarray,
-) -> Setup:
+def _unpickled(plan: Plan, bodies: Particles, *more: Any) -> Setup:
     """The setup that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
-    return Setup(plan, engine, bodies, team(), default_notify(), events, outcome, open_ended, used)
+    return Setup(plan, engine, bodies, team(), listener(), *more)
 
 
 def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
@@ -343,12 +335,15 @@ def _recent_scenario(particles: int, dimensions: int, /, **values: Any) -> Scena
 # --- Who gets lines ---
 
 
-def default_notify() -> Notify:
-    """Who gets the lines for the user if a program names nobody: ``print`` in a notebook (and not in IPython in a terminal);
-    else nobody."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return print if shell is not None and "IPKernelApp" in getattr(shell, "config", {}) else silent
+def listener(notify: Notify | None = None) -> Notify:
+    """Who gets the lines for the user, in the words of Python or of the command line. If a program names nobody: ``print``
+    in a notebook (and not in IPython in a terminal); else nobody."""
+    if notify is None:
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython is not None else None
+        notify = print if shell is not None and "IPKernelApp" in getattr(shell, "config", {}) else silent
+    require_function("notify:", notify)
+    return notify if notify is silent else lambda line: notify(worded(line))
 
 
 def silent(line: str) -> None:

@@ -5,16 +5,18 @@ KeyboardInterrupt, which waits for the current write; a third one does not wait 
 """
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from _signal import getsignal  # those of ``signal`` convert enumerations, which takes as long as a step
+from _signal import signal as set_handler
+from collections.abc import Sequence
 from types import FrameType
+from typing import Any, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """``requested`` is True after the first signal; ``signal_name`` is its name.
+    """``requested`` is True after the first signal; ``signal_name`` is its name. In a ``with`` block it hears signals, see
+    :func:`stop_on_signals`.
 
     If ``deferred``, a signal sets only ``heard``: several ranks must agree on the step after which they stop.
 
@@ -22,9 +24,11 @@ class StopRequest:
     does on the main thread. ``silent``: nobody waits for an answer (a window was closed).
     """
 
-    def __init__(self) -> None:
-        self.requested = self.heard = self.now = self.silent = self.deferred = False
-        self.signal_name = ""
+    requested = heard = now = silent = deferred = False
+    signal_name = ""
+
+    def __init__(self, signals: Sequence[int] = ()) -> None:
+        self._signals, self._earlier = signals, list[Any]()
 
     def request(self) -> None:
         """Ask for a stop, as the first signal does."""
@@ -36,25 +40,27 @@ class StopRequest:
         self.signal_name = signal.Signals(number).name
         self.request()
 
+    def __enter__(self) -> Self:
+        try:
+            for number in self._signals:
+                if (earlier := getsignal(number)) not in (signal.SIG_IGN, None):
+                    set_handler(number, self.handle)
+                    self._earlier.append((number, earlier))
+        except ValueError:  # not in the main thread
+            assert not self._earlier
+        return self
 
-@contextmanager
-def stop_on_signals(deferred: bool = False) -> Iterator[StopRequest]:
-    """Inside this block :data:`SIGNALS` only request a stop; the earlier handlers are restored afterwards.
+    def __exit__(self, *error: object) -> None:
+        while self._earlier:
+            set_handler(*self._earlier.pop())
+
+
+def stop_on_signals(deferred: bool = False, signals: Sequence[int] = SIGNALS) -> StopRequest:
+    """Inside a ``with`` block the signals only request a stop; the earlier handlers are restored afterwards.
 
     A signal that was ignored stays ignored: ``nohup`` ignores SIGHUP, and a shell's background job SIGINT. Outside the main
     thread, where Python does not allow handlers, nothing changes.
     """
-    request = StopRequest()
+    request = StopRequest(signals)
     request.deferred = deferred
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    earlier = {number: signal.getsignal(number) for number in SIGNALS}
-    earlier = {number: handler for number, handler in earlier.items() if handler not in (signal.SIG_IGN, None)}
-    for number in earlier:
-        signal.signal(number, request.handle)
-    try:
-        yield request
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+    return request

@@ -1,6 +1,7 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording, new_file
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import Setup, asked_for, default_notify, given_bodies, require_function, set_up, silent
+from nbody.run.setup import Setup, asked_for, given_bodies, listener, require_function, set_up, silent
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -49,6 +50,7 @@ ELSEWHERE = {
     "t": "simulation.time", "N": "simulation.particles.count", "G": "simulation.scenario.gravity.G",
     "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
     "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
+    "save_to_file": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
     **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
 }  # fmt: skip
@@ -116,8 +118,7 @@ class Simulation:
         ranks = team()
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
-        notify = (notify or default_notify()) if ranks.first else silent
-        require_function("Simulation: notify", notify)
+        notify = listener(notify) if ranks.first else silent
 
         def make(given: Any) -> None:
             with ranks.agreed():
@@ -151,6 +152,10 @@ class Simulation:
             raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
             raise NoBodies("the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)")
+        if collected.waits:
+            raise InputError(
+                "integrator.dt: is missing; give the length of a step: simulation.dt = 0.001, or Simulation(dt=…)"
+            )
         del self._collected
         try:
             collected.begin(collected.bodies)
@@ -158,6 +163,12 @@ class Simulation:
             self._collected = collected
             raise
         return getattr(self, name)
+
+    def __fspath__(self) -> str:
+        """The path of its recording: ``nbody.Trajectory(simulation)``, ``nbody.plot(simulation)``. Raises InputError."""
+        if self.output is None:
+            raise InputError("this simulation was not recorded; make it with output='run.h5'")
+        return os.fspath(self.output)
 
     @property
     def _empty(self) -> "Collected | None":
@@ -193,9 +204,7 @@ class Simulation:
         self.summary: Summary | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "dt" and (waiting := self._waiting) is not None and isinstance(waiting.given, dict):
-            Simulation.__init__(self, **waiting.given | {"dt": value})
-            self._collected.bodies, self._collected.used = waiting.bodies, waiting.used
+        if name == "dt" and (waiting := self._waiting) is not None and self._given_again(waiting, dt=value):
             return
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
             known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
@@ -203,6 +212,14 @@ class Simulation:
         if isinstance(found := getattr(type(self), name, None), property) and found.fset is None:
             raise InputError(f"simulation.{name} can't be set: it follows from the bodies and the steps")
         object.__setattr__(self, name, value)
+
+    def _given_again(self, collected: "Collected", **values: Any) -> bool:
+        """Collect the same bodies for a run with other arguments. Returns False if the run has been one already."""
+        if not isinstance(collected.given, dict):
+            return False
+        Simulation.__init__(self, **collected.given | values)
+        self._collected.bodies, self._collected.used = collected.bodies, collected.used
+        return True
 
     @cached_property
     def _escape(self) -> list[Observer]:
@@ -265,7 +282,7 @@ class Simulation:
     @property
     def scenario(self) -> Scenario:
         """What is simulated, in the precision of the run."""
-        return self.setup.scenario
+        return self._waiting.described if self._waiting else self.setup.scenario
 
     @property
     def engine_name(self) -> str:
@@ -301,7 +318,7 @@ class Simulation:
 
     @property
     def energies(self) -> Energies:
-        """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
+        """The energies of the frames; before there are any, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
         if self._empty:
             return Energies(0.0, 0.0, 0.0)
@@ -370,7 +387,8 @@ class Simulation:
                 one that is given here and was used is refused. Of one body also ``m``, ``x``, ``y``, ``z``, ``vx``, ``vy``,
                 ``vz`` (0 if only others are given), or elements as of :func:`nbody.planets`: ``a``, ``P`` or ``q``, ``e``,
                 ``inc``, ``Omega``, ``omega``, ``pomega``, and ``f``, ``M``, ``E``, ``l`` or ``T``; angles in degrees;
-                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same.
+                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same, but may not be that
+                of another body.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
@@ -426,7 +444,7 @@ class Simulation:
         if not len(rows):
             return
         self.stepper.apply(rows, species_names=species_names)
-        first = not (self._running or self.recording.begun)
+        first = not (self._running or self.recording.measured.frames)
         if first and (self.output is not None or not self.stepper.moved):
             self._begin_again()  # a run of the changed bodies
 
@@ -485,7 +503,7 @@ class Simulation:
         from nbody.diagnostics.orbits import orbits
 
         waiting = None if self._empty else self._waiting
-        scenario = waiting.scenario if waiting else self.scenario
+        scenario = waiting.scenario if waiting else self.setup.scenario
         if scenario.ensemble:
             raise InputError("orbits: needs one system, not an ensemble; take bodies of one with nbody.orbits")
         return orbits(self.particles, scenario.gravity.G, about, bodies)
@@ -518,7 +536,7 @@ class Simulation:
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
         reported by the next :meth:`run`; so a step of a few bodies takes microseconds, and with events some ten more. With
         an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call,
-        and so does Ctrl-C, as that of :meth:`run` (a single step is broken off).
+        and so does Ctrl-C, after a whole step.
         """
         return StepCall(self._make_steps)
 
@@ -536,6 +554,9 @@ class Simulation:
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
         file is finished. Raises InputError: the path can't be written, or the simulation is running."""
+        collected = vars(self).get("_collected")
+        if collected is not None and self._given_again(collected, output=output, overwrite=overwrite):
+            return
         self._check_idle()
         if output is None:
             self.recording.stop()

@@ -21,11 +21,11 @@ def prepare(notify: Notify, *, particles: Sequence[int] = (), gpu: bool = False)
     """
     from nbody.bench import card, report
     from nbody.bench.forces import selection
-    from nbody.bench.integrators import calls, suite
+    from nbody.bench.integrators import calls, problems, suite
 
     if gpu:
         card.require_gpu("nbody bench integrators")
-    counts = selection.counts(particles, False, suite.COUNTS)
+    counts = selection.counts(particles, False, problems.COUNTS)
     backends = ("cpu", "gpu") if gpu else ("cpu",)
 
     def work(notify: Notify) -> report.Report:

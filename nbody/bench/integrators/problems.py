@@ -1,6 +1,7 @@
 """The problems of the integrators suite."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ class MotionProblem(NamedTuple):
     exact: tuple[float, ...] | None = None
 
 
-def problems(counts: tuple[int, ...] = COUNTS) -> list[MotionProblem]:
+def problems(counts: Sequence[int] = COUNTS) -> list[MotionProblem]:
     """The orbit, the outer solar system, and a cluster for each number of bodies in ``counts``."""
     facts = {name: INTEGRATORS.load(name).facts for name in INTEGRATORS}
     hard = tuple(name for name in facts if not facts[name].softened)

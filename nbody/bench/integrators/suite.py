@@ -14,8 +14,6 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator, Motion, unsupported
 from nbody.state import Outputs
 
-__all__ = ["COUNTS", "measure"]
-
 ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
 
 TIMEOUT = 10.0
@@ -30,7 +28,7 @@ def measure(
 ) -> list[IntegratorRow]:
     """Rows of all problems; on a GPU the cluster alone. ``notify`` gets a line before each scheme."""
     rows = []
-    for problem in problems(tuple(counts)):
+    for problem in problems(counts):
         for backend in backends if problem.name == "cluster" else ("cpu",):
             for name in problem.schemes:
                 if not unsupported(INTEGRATORS.load(name), ENGINES.load(ENGINE[backend]), problem.gravity, "float64"):

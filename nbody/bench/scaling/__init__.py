@@ -36,13 +36,14 @@ def prepare(
     from nbody.forces import ENGINES
     from nbody.forces.problem import Problem
     from nbody.law import Gravity
+    from nbody.scenario.options import PRECISIONS
 
     card.require_gpu("nbody bench scaling")
     requested = _numbers(gpus, there := compute.device_count())
-    if unknown := [name for name in precision if name not in suite.PRECISIONS]:
-        raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
+    if unknown := [name for name in precision if name not in PRECISIONS]:
+        raise InputError(f"--precision: one of {', '.join(PRECISIONS)}, got '{unknown[0]}'")
     counts, known = particles or suite.COUNTS, [number for number in requested if number <= there]
-    kinds = [(engine, each) for engine in engines or [ENGINE] for each in precision or suite.PRECISIONS[:1]]
+    kinds = [(engine, each) for engine in engines or [ENGINE] for each in precision or PRECISIONS[:1]]
     for engine, each in kinds:
         if reason := ENGINES.load(engine, "--engines: ").supports(Problem(Gravity(), each, gpus=max(2, requested[-1]))):
             raise InputError(f"--engines: '{engine}': {reason}; leave it out")

@@ -8,9 +8,6 @@ from nbody.bench.columns import ratio
 from nbody.bench.forces.problems import cluster
 from nbody.bench.scaling.tables import ScalingRow
 from nbody.run.simulation import Simulation
-from nbody.scenario.options import PRECISIONS
-
-__all__ = ["COUNTS", "PRECISIONS", "measure"]
 
 COUNTS = (65536, 262144, 1 << 20)
 

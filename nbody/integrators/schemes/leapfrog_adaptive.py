@@ -6,11 +6,10 @@ A step of kick-drift-kick has the length h = 1/ρ. The next one follows from the
 
 with the softened distance r and the relative speed v of each pair. A run backwards makes the same steps, whereas with
 h = 1/ρ(x, v) it would not, and the energy would drift (Huang & Leimkuhler 1997). The sum is a smooth form of the maximum:
-where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. It needs no softening and no jerk;
-it is one more pass over the pairs.
+where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. Where ρ₊ would be negative, as of
+pairs that a field has stopped, it is ρ if there is a longest step. Steps need no softening and no jerk, but a pass more.
 
-For few bodies the loop over steps is compiled with the pair sums in it; else Python runs the same loop, and an engine
-computes the forces.
+For few bodies the loop over steps is compiled with the pair sums in it; else an engine computes the forces.
 """
 
 from collections.abc import Callable
@@ -192,7 +191,8 @@ def steps_by(
             if last <= until:
                 if scale > 0.0:
                     scale = rate(x, v, law, scale)
-                now = 2 * (scale / eta) - now
+                ahead = 2 * (scale / eta) - now
+                now = scale / eta if ahead < 0.0 and longest < np.inf else ahead
             time = min(last, until)
             note_step(notes, done - 1, time, x, v)
         if done:

@@ -5,13 +5,14 @@ strength of the field; a corrector removes it as that of the interaction. The ti
 depends on velocities kicks as it is at the middle of its kick, which keeps the order of a map, 2 (the midpoint rule).
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
-from nbody.compute.compiling.cpu_inner import inner
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.by_address import address_of, calling
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
 from nbody.forces.layers.fields import fields_of
@@ -22,6 +23,8 @@ class MapFields(NamedTuple):
     """The fields of a map of n bodies.
 
     Attributes:
+        add: the address of the function that adds them to accelerations.
+        moving: they depend on velocities.
         parameters: of the fields.
         mass: (n,) of the bodies in the order of the state.
         order: (n,) the bodies in the order of the map.
@@ -30,6 +33,8 @@ class MapFields(NamedTuple):
         work: (8, 3, n) scratch.
     """
 
+    add: int
+    moving: bool
     parameters: np.ndarray
     mass: np.ndarray
     order: np.ndarray
@@ -49,7 +54,11 @@ def map_fields(motion: Motion, order: np.ndarray, mass: np.ndarray) -> MapFields
     fields, n = fields_of(motion.engine), order.shape[-1]
     if fields is None or not fields.terms:
         return None
-    return MapFields(fields.parameters, mass, order, np.zeros(1), np.zeros((3, n, 3)), np.zeros((8, 3, n)))
+    moving = any(term.moving for term in fields.terms)
+    return MapFields(
+        _adding(fields.terms)[0], moving, fields.parameters, np.ascontiguousarray(mass), order,
+        np.zeros(1), np.zeros((3, n, 3)), np.zeros((8, 3, n)),
+    )  # fmt: skip
 
 
 @inner
@@ -57,25 +66,38 @@ def fields_of_system(fields, s):
     """Those of the system s, with own scratch: systems are moved by several cores."""
     if fields is None:
         return None
-    parameters, mass, order, _, rows, work = fields
-    return MapFields(parameters, mass[s], order[s], np.zeros(1), np.empty(rows.shape), np.empty(work.shape))
+    add, moving, parameters, mass, order, _, rows, work = fields
+    return MapFields(
+        add, moving, parameters, mass[s], order[s], np.zeros(1), np.empty(rows.shape), np.empty(work.shape)
+    )
+
+
+ADD = types.none(types.float64[:, :, ::1], types.float64[::1], types.float64, types.float64[:, ::1])
+add_at = calling(ADD)
 
 
 @cache
-def map_accelerations(terms: tuple[Term, ...]) -> Callable:
-    """For kernels: ``accelerate(x, v, a, fields)``; ``a`` become the accelerations of the fields at positions ``x`` and
-    velocities ``v``, (3, n) each, in the order of the map."""
+def _adding(terms: tuple[Term, ...]) -> tuple[int, Any]:
+    """The address of a kernel that adds the fields to accelerations, and the kernel: those of the map are compiled once, for
+    all fields."""
     add_fields = adding_fields(terms)
 
-    @inner
-    def accelerate(x, v, a, fields):
-        order, rows = fields.order, fields.rows
-        for i in range(order.size):
-            for c in range(3):
-                rows[0, order[i], c], rows[1, order[i], c], rows[2, order[i], c] = x[c, i], v[c, i], 0.0
-        add_fields(rows[0], rows[1], fields.mass, fields.clock[0], fields.parameters, rows[2])
-        for i in range(order.size):
-            for c in range(3):
-                a[c, i] = rows[2, order[i], c]
+    @kernel
+    def add(rows, mass, time, parameters):
+        add_fields(rows[0], rows[1], mass, time, parameters, rows[2])
 
-    return accelerate
+    return address_of(add, ADD), add
+
+
+@inner
+def accelerate(x, v, a, fields):
+    """``a`` become the accelerations of the fields at positions ``x`` and velocities ``v``, (3, n) each, in the order of the
+    map."""
+    order, rows = fields.order, fields.rows
+    for i in range(order.size):
+        for c in range(3):
+            rows[0, order[i], c], rows[1, order[i], c], rows[2, order[i], c] = x[c, i], v[c, i], 0.0
+    add_at(fields.add, (rows, fields.mass, fields.clock[0], fields.parameters))
+    for i in range(order.size):
+        for c in range(3):
+            a[c, i] = rows[2, order[i], c]

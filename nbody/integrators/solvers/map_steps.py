@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.fields.field import Term
 from nbody.integrators.solvers.jacobi import (
     from_map,
     part,
@@ -19,8 +18,9 @@ from nbody.integrators.solvers.jacobi import (
 )
 from nbody.integrators.solvers.jacobi_map import drift, kick, kick_at_shifted
 from nbody.integrators.solvers.map_bodies import INNER, MASS, STAR, V, X
-from nbody.integrators.solvers.map_fields import map_accelerations
+from nbody.integrators.solvers.map_fields import accelerate
 
+_from_map = part(from_map)
 DIFFERENCE = 1e-3
 """The change of bodies in differences of fields, in units of the least of their distances or speeds: errors of 1e-12."""
 
@@ -34,28 +34,31 @@ class MapSteps(NamedTuple):
 
 
 @cache
-def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
-    """The functions of a map in external fields."""
-    add_fields, in_fields = map_accelerations(terms), bool(terms)
-    midpoint = any(term.moving for term in terms)
+def moving(in_fields: bool) -> MapSteps:
+    """The functions of a map, perhaps in external fields."""
 
     @part
     def by_fields(X_, V_, h, planets, found):
         """The accelerations (3, n) of the map's coordinates by the fields in a kick."""
-        work, m, democratic = planets.fields.work, planets.rows[MASS, STAR : STAR + planets.bodies], planets.democratic
-        middle, x, v = work[0], work[1], work[2]
-        from_map(X_, m, democratic, False, x)
-        for stage in range(2 if midpoint else 1):
-            if midpoint:
+        fields, m, democratic = planets.fields, planets.rows[MASS, STAR : STAR + planets.bodies], planets.democratic
+        middle, x, v = fields.work[0], fields.work[1], fields.work[2]
+        _from_map(X_, m, democratic, False, x)
+        for stage in range(2 if fields.moving else 1):
+            if fields.moving:
                 for c in range(3):
                     for i in range(m.size):
                         middle[c, i] = V_[c, i] + (0.5 * h * found[c, i] if stage else 0.0)
-                from_map(middle, m, democratic, True, v)
-            add_fields(x, v, found, planets.fields)
+                _from_map(middle, m, democratic, True, v)
+            accelerate(x, v, found, fields)
             to_map(found, m, democratic, True, found)
 
     @part
-    def kick_by_fields(h, planets):
+    def kick_by_fields(h, planets, before):
+        """Called before and after the planets' kick: forces that depend on velocities act half before and half after."""
+        if planets.fields.moving:
+            h *= 0.5
+        elif before:
+            return
         work, n, last = planets.fields.work, planets.bodies, STAR + planets.bodies
         X_, V_ = planets.rows[X : X + 3, STAR:last], planets.rows[V : V + 3, STAR:last]
         by, slope, ahead_X, ahead_V, rate = work[3], work[4], work[5], work[6], work[7]
@@ -86,14 +89,14 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
         for k in range(len(moves)):
             h, way, shift = moves[k]
             if h != 0.0:
-                if midpoint:  # half before and half after, as both depend on velocities
-                    kick_by_fields(0.5 * h, planets)
+                if in_fields:
+                    kick_by_fields(h, planets, True)
                 if shift != 0.0:
                     kick_at_shifted(h, shift, planets)
                 else:
                     kick(h, planets)
                 if in_fields:
-                    kick_by_fields(0.5 * h if midpoint else h, planets)
+                    kick_by_fields(h, planets, False)
             drift(way, planets)
             if in_fields:
                 planets.fields.clock[0] += way
@@ -137,12 +140,12 @@ def inertial(planets, x, v):
     """Positions x and velocities v, (3, N), of the map's coordinates as they are; of tangent vectors in place."""
     rows, last, democratic = planets.rows, STAR + planets.bodies, planets.democratic
     m = rows[MASS, STAR:last]
-    from_map(rows[X : X + 3, STAR:last], m, democratic, False, x)
-    from_map(rows[V : V + 3, STAR:last], m, democratic, True, v)
+    _from_map(rows[X : X + 3, STAR:last], m, democratic, False, x)
+    _from_map(rows[V : V + 3, STAR:last], m, democratic, True, v)
     for k in range(len(planets.tangents) if planets.varied else 0):
         for c in range(2):
             one = planets.tangents[k, c, :, STAR:last]
-            from_map(one, m, democratic, c == 1, one)
+            _from_map(one, m, democratic, c == 1, one)
             if k < len(planets.masses):
                 there = rows[V : V + 3, STAR:last] if c else rows[X : X + 3, STAR:last]
                 shift_from_jacobi(there, m, rows[INNER, STAR:last], planets.masses[k], planets.sums[k], one)

@@ -26,13 +26,13 @@ import numpy as np
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import InputError, RunFailed
-from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.map_bodies import FIRST, keep, planets_of, present_of
-from nbody.integrators.solvers.map_fields import map_fields, terms_of
+from nbody.integrators.solvers.map_fields import map_fields
 from nbody.integrators.solvers.map_steps import moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
@@ -136,7 +136,7 @@ class WisdomHolman(Integrator):
         powers = np.stack([lengths, lengths, lengths**2], axis=-1)[:, None]
         moves = [each * powers for each in self._options.moves(1.0, motion)]
         mass = motion.engine.gravity.G * motion.host.mass[order]
-        _kernels(()).short_steps(*rows, mass, *moves, self._options.limits, per_c2(motion), np.empty((0, 2, 3, 0)))
+        _kernels(False).short_steps(*rows, mass, *moves, self._options.limits, per_c2(motion), np.empty((0, 2, 3, 0)))
         found = np.empty((2, *x.shape))
         for own, each in zip(found, rows.transpose(0, 1, 3, 2)[..., : x.shape[2]], strict=True):
             np.put_along_axis(own, order[..., None], each, 1)
@@ -156,7 +156,7 @@ class WisdomHolman(Integrator):
                 raise InputError("integrator: derivatives by masses need coordinates jacobi")
             masses = np.zeros((len(own.masses), len(mass)))
             masses[:] = motion.engine.gravity.G * own.masses[:, self._order] if len(masses) else 0.0
-            growth, call = (tangents[0], own.numbers[0], masses), getattr(_kernels(terms_of(motion)), kernel)
+            growth, call = (tangents[0], own.numbers[0], masses), getattr(_kernels(fields is not None), kernel)
             bodies = x, v, X, V, mass
             return call(bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, own.varied, *more)
 
@@ -194,8 +194,8 @@ class FieldMapKernels(NamedTuple):
 
 
 @cache
-def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
-    (move, begin, present), in_fields, note_step = moving(terms), bool(terms), inner(note)
+def _kernels(in_fields: bool) -> FieldMapKernels:
+    (move, begin, present), note_step = moving(in_fields), inner(note)
 
     @compute.kernel("cpu")
     def begin_map(bodies, moves, options, per_c2, fields, moment, growth, varied):

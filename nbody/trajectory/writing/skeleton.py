@@ -14,7 +14,6 @@ import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -164,7 +163,9 @@ def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     attributes[layout.OBSERVABLES] = json.dumps(dict(header.observables))
     to.constant(layout.SCENARIO, _text(header.scenario_text))
     to.constant(layout.RESOLVED, _text(header.resolved_json))
-    _attributes(to.file.create_group(layout.PROVENANCE), header.provenance)
+    provenance = to.file.create_group(layout.PROVENANCE).attrs
+    for name, value in header.provenance.items():
+        provenance[name] = value if isinstance(value, str | int | float) else json.dumps(value)
     to.reserve(layout.CHECKSUMS, (header.frames, 3), "<u4")
     commit = np.zeros(1, layout.COMMIT_DTYPE)
     commit["crc32"] = layout.commit_sum(commit)
@@ -173,13 +174,6 @@ def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     for slot in layout.SLOTS:
         if header.state_bytes:
             to.reserve(slot, (header.state_bytes,), "u1")
-
-
-def _attributes(group: h5py.Group, values: Mapping[str, Any]) -> None:
-    """Numbers and text as attributes; lists and dictionaries as JSON text."""
-    for name, value in values.items():
-        plain = isinstance(value, str | int | float)
-        group.attrs[name] = value if plain else json.dumps(value)
 
 
 def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:

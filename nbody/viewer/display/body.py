@@ -73,13 +73,12 @@ def _orbit(source: Source, moment: ShownMoment, row: int) -> str:
     from nbody.particles import Particles
 
     mass, bodies, now = np.asarray(moment.first.mass, float), source.catalogue, moment.first
+    D = bodies.dimensions
     if row == 0 or bodies.gravity is None or not 2 * mass[:2].sum() > mass.sum():
         return ""
-    x, v = now.position * source.length_unit, now.velocity * source.speed_unit
+    x, v = now.position[:, :D] * source.length_unit, now.velocity[:, :D] * source.speed_unit
     try:
-        found = orbits(
-            Particles(mass, x[:, : bodies.dimensions], v[:, : bodies.dimensions]), bodies.gravity.G, bodies=[row]
-        )
+        found = orbits(Particles(mass, x, v), bodies.gravity.G, bodies=[row])
     except InputError:
         return ""
     length = f" {bodies.units.symbol('length')}".rstrip()

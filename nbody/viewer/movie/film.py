@@ -180,7 +180,7 @@ class Writer:
     def __enter__(self) -> "Writer":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self._dropped = kind is not None
         self._queue.put(None)
         self._thread.join()

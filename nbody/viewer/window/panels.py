@@ -29,10 +29,8 @@ class Layout:
     def place(self, size: Size) -> Box | None:
         """The box of a new panel, below the others or else beside them; None without room."""
         left, top, *_ = self._area
-        beside, below = self._beyond(2, left), self._beyond(3, top)
-        return self._take(
-            (left, below, left + size[0], below + size[1]), (beside, top, beside + size[0], top + size[1])
-        )
+        beside, below, (width, height) = self._beyond(2, left), self._beyond(3, top), size
+        return self._take((left, below, left + width, below + height), (beside, top, beside + width, top + height))
 
     def place_wide(self, size: Size, least_height: int) -> Box | None:
         """The box of a panel at the top right, perhaps lower than wanted, or below all others in the full width."""

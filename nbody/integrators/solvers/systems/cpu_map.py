@@ -7,10 +7,9 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.fields.field import Term
 from nbody.integrators.few_bodies import per_c2
 from nbody.integrators.solvers.map_bodies import FIRST, SITE, STAR, V, X, keep, planets_of, present_of
-from nbody.integrators.solvers.map_fields import MapFields, fields_of_system, map_fields, terms_of
+from nbody.integrators.solvers.map_fields import MapFields, fields_of_system, map_fields
 from nbody.integrators.solvers.map_steps import inertial, moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
@@ -58,7 +57,7 @@ class HostMaps:
         x, v = np.empty_like(X), np.empty_like(V)
         with tangent_vectors(state, tangents.count, count) as vectors:
             systems, ends = systems_of(asked, x, v, X, V, vectors), (made, status, closest)
-            divided(maps_in(terms_of(asked.motion)), count, systems, self._moves, asked.chosen.limits, steps, ends)
+            divided(maps_in(systems.fields is not None), count, systems, self._moves, asked.chosen.limits, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -90,15 +89,21 @@ def coordinates(x: np.ndarray, v: np.ndarray, asked: MapsAsked, vectors: np.ndar
     none, moves = np.zeros(count, np.int64), asked.chosen.moves(asked.dt, asked.motion)
     systems = systems_of(asked, x, v, X, V, vectors)
     divided(
-        maps_in(terms_of(asked.motion)), count, systems, moves, asked.chosen.limits, -1, (none, none, np.zeros(count))
+        maps_in(systems.fields is not None),
+        count,
+        systems,
+        moves,
+        asked.chosen.limits,
+        -1,
+        (none, none, np.zeros(count)),
     )
     return X, V
 
 
 @cache
-def maps_in(terms: tuple[Term, ...]) -> Any:
+def maps_in(in_fields: bool) -> Any:
     """The kernel ``maps`` in a sum of fields."""
-    (move, begin, present), in_fields = moving(terms), bool(terms)
+    move, begin, present = moving(in_fields)
 
     @inner
     def set_clock(planets, moment, steps):
