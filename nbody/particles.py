@@ -231,6 +231,7 @@ def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | No
 
 
 SHORT: dict[str, tuple[Any, ...]] = {"m": ("mass",), "r": ("radius",), "N": ("count",), "t": ("time",)}
+SHORT |= {"pos": ("position",), "vel": ("velocity",)}
 SHORT |= {v + "xyz"[k]: (name, k) for v, name in (("", "position"), ("v", "velocity")) for k in range(3)}
 """Short names of the numbers of a body, as REBOUND has them: an array of :class:`Particles`, and which of its columns."""
 

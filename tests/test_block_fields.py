@@ -101,7 +101,7 @@ def test_a_hard_pair_in_a_field_moves_on_keplers_orbit_until_the_tide_is_too_str
         scheme, motion = moving("hermite6_block", with_a_pair(axis=1e-4), gravity=Gravity(), fields=[far])
         first = energy(motion)
         scheme.advance(motion, 100, 0.002)
-        formed.append(scheme._blocks.pairs.formed)
+        formed.append(scheme.arrays()["pairs"][0])
         if formed[-1]:
             assert abs(energy(motion) - first) < 1e-7 * abs(first)
     assert formed == [1, 0]

@@ -148,6 +148,11 @@ def test_a_file_that_does_not_end_is_said_to_loop(monkeypatch, refused):
 def test_unknown_names_are_refused(refused):
     assert "did you mean 'k06'" in refused("course", "check", "k6")
     assert "did you mean 'trees'" in refused("course", "notebook", "tree")
+    assert "did you mean 'pairs'" in refused("course", "notebook", "nbody")
+
+
+def test_the_tasks_are_listed(capsys):
+    assert main(["course", "list"]) == 0 and capsys.readouterr().out.endswith("\nbarnes-hut, cpu-tree\n")
 
 
 @pytest.mark.parametrize("name", COURSES)

@@ -6,6 +6,7 @@ from test_ensemble import G, pairs_of_planets
 
 import nbody
 from nbody.errors import InputError
+from nbody.fields import FIELDS
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 
@@ -72,7 +73,7 @@ def test_the_simulated_map_of_nine_bodies_is_the_cpus(tmp_path):
     check_against_the_cpu(nine(2, 1, "gpu"), tmp_path)
 
 
-FIELDS = {
+FORCES = {
     "1PN": [{"field": "post_newtonian", "c": 100.0}],
     "of position and velocity": [
         {"field": "migration", "tau_a": 9.0, "on": 1}, {"field": "j2", "j2": 0.01, "radius": 0.3},
@@ -82,9 +83,9 @@ FIELDS = {
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("fields", FORCES)
 def test_simulated_systems_in_fields_are_the_cpus(fields, tmp_path):
-    scenario = meeting(2, 3) | {"fields": FIELDS[fields]}
+    scenario = meeting(2, 3) | {"fields": FORCES[fields]}
     (check_megno if fields == "1PN" else check_against_the_cpu)(scenario, tmp_path)
 
 
@@ -171,6 +172,7 @@ def test_the_map_needs_no_local_memory_for_arrays():
     whole, real = (types.Array(t, 1, "C") for t in (types.int64, types.float64))
     systems, fields = types.Tuple((whole, whole, real)), types.Tuple((orders, rows, *[types.float64] * 4))
     more = rows, rows, types.int64, types.int64, types.float64, systems, types.UniTuple(rows, 3), fields
-    for varied in (False, True):
-        kernel = kernels_for(9, varied=varied).move
-        assert ".local" not in ptx(kernel, (rows, rows, types.UniTuple(rows, 2), *more)), varied
+    in_fields = {"terms": (FIELDS.load("migration")(tau_a=9.0, on=1).term(),), "relativity": True}
+    for bodies, kind in ((9, {"varied": True}), (3, in_fields)):
+        kernel = kernels_for(bodies, **kind).move
+        assert ".local" not in ptx(kernel, (rows, rows, types.UniTuple(rows, 2), *more)), kind

@@ -604,10 +604,10 @@ def test_a_copy_and_a_pickle_go_on_with_events():
 
 
 def test_a_called_function_may_change_the_bodies():
-    """The planet is stopped at its pericentre: it falls into the star."""
-    run = pair(events={"apsis(1, which=pericentre)": lambda now: run.change(1, velocity=[0, 0, 0])}, softening=0.05)
+    """The planet loses half of its speed at its pericentre, and comes no farther out again."""
+    run = pair(events={"apsis(1, which=pericentre)": lambda now: run.change(1, velocity=[0, -0.87, 0])})
     run.integrate(3.3)
-    assert np.abs(run.particles.velocity[1]).max() < 1.0 and len(run.events) > 1
+    assert np.linalg.norm(run.particles.position[1]) < 0.5 and len(run.events) > 1
 
 
 @pytest.mark.parametrize("scheme", [{"integrator": "ias15"}, {"integrator": "leapfrog", "dt": 0.01}])
@@ -618,7 +618,7 @@ def test_what_a_called_function_writes_counts(scheme, given):
     def halve(now):
         (now if given else run.particles).velocity[1] *= 0.5
 
-    run = pair(events={"apsis(1, which=pericentre)": halve}, softening=0.05, **scheme)
+    run = pair(events={"apsis(1, which=pericentre)": halve}, **scheme)
     run.integrate(3.5)
     assert run.events.kind.tolist()[:2] == ["pericentre", "changed"]
     assert np.linalg.norm(run.particles.position[1]) < 0.5  # it was the pericentre of the faster body

@@ -441,6 +441,19 @@ def test_a_block_within_another_leaves_the_announcement_to_it(monkeypatch):
                 assert (len(outer), len(inner)) == (1, 2)
 
 
+def test_a_python_program_in_a_terminal_hears_of_a_long_compilation_once(monkeypatch, capsys):
+    monkeypatch.setattr(announce.threading, "Timer", Elapsed)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(announce, "_notify", [announce._show])
+    for _ in range(2):
+        with announce.compiling("folder"):
+            pass
+    assert capsys.readouterr().err == "compiling kernels for this machine (once; kept in folder) …\n"
+    monkeypatch.setattr(announce, "_notify", [announce._show])
+    with messages(quiet=True), announce.compiling(""):
+        assert capsys.readouterr().err == ""
+
+
 def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(announce.threading, "Timer", Elapsed)
     for terminal in (False, True):

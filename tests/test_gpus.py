@@ -88,7 +88,7 @@ def test_devices_are_counted_and_alike(cards):
     assert devices_for(None) == devices_for(1) == (0,)
     assert devices_for(2) == (0, 1) and devices_for([1, 0]) == (1, 0) and devices_for([2]) == (2,)
     for asked, line in {
-        4: "here: 4 GPUs are asked for, and this machine has 3 GPUs; write --gpus 3, or all",
+        4: "here: 4 GPUs are asked for; this machine has 3 GPUs; write --gpus 3, or all",
         "all": "here: GPU 0 is a H200 and GPU 2 a A100",
         (0, 3): "here: there is no GPU 3; this machine has 3 GPUs, counted from 0",
     }.items():
@@ -152,7 +152,7 @@ def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(monkeypa
     lines = []
     notify_if_few(ENGINES.load(engine), 2, count, "", lines.append)
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
-    with pytest.raises(InputError, match="--gpus: 3 GPUs are asked for, and this machine has 2 GPUs"):
+    with pytest.raises(InputError, match="--gpus: 3 GPUs are asked for; this machine has 2 GPUs"):
         notify_if_few(ENGINES.load(engine), 3, count, "--gpus: ", lines.append)
 
 

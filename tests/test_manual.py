@@ -139,6 +139,7 @@ def test_the_manual_is_built_without_a_warning_and_docs_prints_its_path(tmp_path
     assert "the depth of the centre" in pages["generators"] and "Wisdom &amp; Holman 1991" in pages["integrators"]
     assert all(f"nbody.{name}" in pages["python"] for name in nbody.__all__)
     assert "with --gpu the cluster" in " ".join(pages["commands"].split())
+    assert "Now --camera" not in pages["commands"], "a hidden option"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert main(["docs"]) == 0  # it is there already
     assert capsys.readouterr().out == f"{tmp_path}/nbody/manual/manual/index.html\n"

@@ -281,7 +281,7 @@ def test_figures_are_png_pdf_and_svg_and_the_same_bits_twice(run, tmp_path):
     for suffix, begin in ((".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")):
         files = [tmp_path / f"{k}{suffix}" for k in range(2)]
         for path in files:
-            assert main(["plot", str(run), "energy", "density", "--out", str(path)]) == 0
+            assert main(["plot", str(run), "energy", "--out", str(path)]) == 0
         one, two = (path.read_bytes() for path in files)
         assert one.startswith(begin) and one == two
 

@@ -123,7 +123,7 @@ def test_chords_remain_where_the_velocity_fits_no_orbit_through_both_frames(tmp_
     [
         (["resonance", "--resonance", "3"], "resonance: must be two different whole numbers, as in 3:2; got '3'"),
         (["resonance", "--bodies", "1"], "a resonance needs two bodies with orbits; give the ids of two"),
-        (["a", "--about", "sun"], r"there is no focus 'sun'; give a body, 'inner' or 'centre' \(of mass\)"),
+        (["a", "--about", "sun"], r"there is no focus 'sun'; give a body, 'inner' or 'centre' of mass"),
         (["a", "--about", "1"], "body 0 has no mass about it|body 2 has no mass about it"),
         (["e", "--bodies", "9"], "there is no body with the id 9; ids go from 0 to 3"),
     ],

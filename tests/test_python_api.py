@@ -349,8 +349,16 @@ def test_what_is_printed_of_one_body_is_in_the_singular(tmp_path):
     alone = Simulation(plummer(1), dt=0.1, engine="reference", precision="float64", output=tmp_path / "one.h5")
     alone.run(1)
     with Trajectory(tmp_path / "one.h5") as run:
-        for each in (alone, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
+        for each in (alone, alone.summary, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
             assert re.search(r"\b1 (body|particle)\b", repr(each)), repr(each)
+
+
+def test_a_recorded_simulation_stands_for_its_file(tmp_path):
+    simulation = Simulation(plummer(3), dt=0.1, engine="reference", precision="float64", output=tmp_path / "run.h5")
+    simulation.run(1)
+    assert [line.get_label() for line in nbody.plot(simulation, "energy").axes[0].lines]
+    with pytest.raises(InputError, match="this simulation was not recorded; make it with output="):
+        nbody.plot(Simulation(plummer(3), dt=0.1), "energy")
 
 
 def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):

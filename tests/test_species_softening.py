@@ -66,9 +66,13 @@ def test_each_pair_has_the_larger_length(softening):
     assert np.abs(state.potential / phi - 1).max() < 1e-14
 
 
-@pytest.mark.parametrize("softening,precision", [("plummer", "float32"), ("plummer", "float64"), ("spline", "float64")])
-@pytest.mark.parametrize("massless", [0.0, 0.5])
-@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize(
+    "softening,precision,massless,dimensions",
+    [
+        ("plummer", "float32", 0.5, 3), ("plummer", "float32", 0.0, 2), ("plummer", "float64", 0.0, 3),
+        ("plummer", "float64", 0.5, 2), ("spline", "float64", 0.5, 3), ("spline", "float64", 0.0, 2),
+    ],
+)  # fmt: skip
 def test_cpu_computes_what_the_referee_does(softening, precision, massless, dimensions):
     """The errors of a sum of N terms of a dozen roundings each; 300 rows are left to one core, 1500 are divided."""
     for count in (3, 300, 1500):

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from nbody.cli import main
 from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError
 from nbody.particles import Particles
@@ -204,10 +205,12 @@ def test_the_first_frame_field_and_particle_that_differ_are_named(tmp_path, chan
         assert f"frame 2: {expected[1]} of particle {expected[2]}: " in str(found)
 
 
-def test_recordings_of_other_particles_or_another_length_differ(tmp_path):
+def test_recordings_of_other_particles_or_another_length_differ(tmp_path, capsys):
     recorded(tmp_path / "a", 4)
     recorded(tmp_path / "b", 3)
     assert str(first_difference(tmp_path / "a", tmp_path / "b")) == "frames: 4 and 3"
     with TrajectoryWriter(tmp_path / "c", Particles(np.ones(8), X[:8], X[:8]), RunHeader(1)) as writer:
         writer.append(Frame(0, 0.0, X[:8], X[:8]))
     assert first_difference(tmp_path / "a", tmp_path / "c").field == "mass"
+    assert main(["diff", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'a'} and {tmp_path / 'c'}: mass: ")

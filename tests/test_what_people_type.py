@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import said
 
-from nbody import Scenario, Simulation, Trajectory, kepler, plummer
+from nbody import Scenario, Simulation, Trajectory, kepler, plot, plummer
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
@@ -43,6 +43,7 @@ def test_options_by_the_names_that_people_guess(tmp_path, monkeypatch, capsys):
     (lambda: Simulation(plummer(4), dt=0.1, integrator="trace"), "hybrid"),
     (lambda: kepler(e=0.5), "eccentricity"), (lambda: plummer(N=20), "particles"), (lambda: Simulation(N=5), "particles"),
     (lambda: Scenario.load("lectur.yaml"), "scenarios/lecture.yaml"), (lambda: Scenario.load("nope.yaml"), None),
+    (lambda: plot("sol.h5", "eccentricity"), "e"),
     (lambda: plummer(4).units, None), (lambda: plummer(4).move_to_center(), None), (lambda: Trajectory("sol.h5"), None),
 ])  # fmt: skip
 def test_names_of_other_programs_are_answered_and_far_ones_with_nothing(call, hint, tmp_path, monkeypatch):
@@ -53,6 +54,10 @@ def test_names_of_other_programs_are_answered_and_far_ones_with_nothing(call, hi
         call()
     assert (f"did you mean '{hint}'" if hint else "") in str(error.value)
     assert ("did you mean" in str(error.value)) == bool(hint)
+
+
+def test_sizes_of_a_benchmark_of_forces_are_numbers_of_particles(refused):
+    assert "numbers of bodies are --particles" in refused("bench", "--cpu", "--sizes", "1024")
 
 
 def test_an_option_that_is_far_from_all_gets_no_proposal(refused):

@@ -48,5 +48,6 @@ PLOTS = Registry(
         "residuals": Entry("nbody.analysis.profiles:RESIDUALS", "the density over that of a model (--model)"),
         "rotation": Entry("nbody.analysis.profiles:ROTATION", "mean rotation velocity against radius at a frame"),
     },
+    meant={"eccentricity": "e", "semi_major_axis": "a", "semimajor_axis": "a", "period": "P", "inclination": "inc"},
 )
 """Every plot a user may name; ``overview``, ``profile`` and ``elements`` stand for several others."""

@@ -223,9 +223,7 @@ class RunData:
             else:
                 yield k, values
         if lost == len(frames):
-            raise InputError(
-                f"{self.run.path}: no frame can be read and is finite; check it with 'nbody info --verify'"
-            )
+            raise InputError(f"{self.run.path}: no frame can be read and is finite; see 'nbody info --verify'")
         if lost:
             without = counted(lost, "frame that is damaged or not finite", "frames that are damaged or not finite")
             self.notify(f"{self.run.path}: {what} without {without}")

@@ -70,12 +70,13 @@ def plot(
         nbody.plot(run, "a", "e", "resonance", bodies=[1, 2], resonance="3:2")
 
     Args:
-        run: a Trajectory, the path of a recording, or several of them; one system of an ensemble is ``run.system(7)``.
+        run: a Trajectory, the path of a recording, a recorded Simulation, or several; one system of an ensemble is
+            ``run.system(7)``.
         plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
         frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
             one run, the last of several.
-        bodies: ids or names of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default up to
-            eight.
+        bodies: ids or names of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default all
+            of up to sixteen, else eight.
         cylindrical: profiles around the axis of rotation, for discs in three dimensions.
         about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id or the name of a
             body.

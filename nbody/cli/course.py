@@ -23,10 +23,22 @@ course = typer.Typer(
 SECONDS = 120
 """How long a check may take. In the simulator the longest takes some seconds."""
 
-Name = Annotated[str, argument("The task: k01, k04 to k15; gpu-tiled, gpu-unrolled, gpu-split; barnes-hut, cpu-tree.")]
-
-
+Name = Annotated[str, argument("The task; see 'nbody course list'.")]
 Course = Annotated[str, argument("The course: matrix, pairs or trees.", words("matrix", "pairs", "trees"))]
+
+
+@course.command("list", cls=ListCommand)
+def tasks() -> int:
+    """List the tasks, those of a course in one line.
+
+    \b
+    Examples:
+      nbody course list
+    """
+    from nbody.lessons.task import COURSES
+
+    result("\n".join(", ".join(each.NAMES) for each in COURSES))
+    return 0
 
 
 @course.command(cls=ListCommand)

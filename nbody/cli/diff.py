@@ -26,5 +26,5 @@ def diff(first: Recording, second: Recording) -> int:
 
 def show_difference(first: Path, second: Path, difference: "Difference | None") -> int:
     """Print the difference of two recordings, or that there is none; returns the exit code."""
-    result(str(difference) if difference else f"{first} and {second} hold the same bits")
+    result(f"{first} and {second}: {difference}" if difference else f"{first} and {second} hold the same bits")
     return 1 if difference else 0

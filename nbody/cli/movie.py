@@ -41,9 +41,7 @@ class Pictures:
     fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0
     first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None
     last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None
-    seconds: Annotated[float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")] = (
-        None
-    )
+    seconds: Annotated[float | None, real_option("Length (else one picture per frame).", "--seconds")] = None
     speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None
     spin: Annotated[float, real_option("Rotation of the view, in degrees per second.", "--spin")] = 0.0
     path: Annotated[str | None, text_option("Now --camera.", "--path", hidden=True)] = None
@@ -136,7 +134,7 @@ def movie(
                     show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
                 make_movie(studio, moments, camera_at, writer, shown.hud, progress, lambda: stop.requested)
-            _report(film, writer.pictures, time.perf_counter() - started, quiet)
+            _report(replace(film, path=output), writer.pictures, time.perf_counter() - started, quiet)
     return 0
 
 

@@ -152,9 +152,7 @@ class Served:
     port: Annotated[int | None, count_option("The port of the page; 0 for a free one [8000].")] = None
     host: Annotated[
         str | None,
-        text_option(
-            "Where the page can be reached [127.0.0.1: from this machine, or through ssh]; it is not encrypted."
-        ),
+        text_option("Where the page can be reached [127.0.0.1: from this machine, or through ssh]; not encrypted."),
     ] = None
     token: Annotated[str | None, text_option("The secret word in the address; by default a random one.")] = None
     memory: Annotated[

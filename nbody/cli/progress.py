@@ -25,11 +25,9 @@ LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 def messages(quiet: bool = False) -> Iterator[Notify]:
     """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
     long."""
-    if quiet:
-        yield lambda line: None
-        return
-    with announcing(print_message) if _terminal() else nullcontext():
-        yield print_message
+    notify: Notify = (lambda line: None) if quiet else print_message
+    with announcing(notify) if quiet or _terminal() else nullcontext():
+        yield notify
 
 
 @contextmanager

@@ -101,9 +101,7 @@ def resume(
     if is_map(run):
         options = {"--steps": steps, "--end": end, "--every": every, "--gpus": gpus}
         if given := [name for name, value in options.items() if value is not None]:
-            raise InputError(
-                f"{given[0]}: a map is completed as planned; leave the option out, or make another: nbody map"
-            )
+            raise InputError(f"{given[0]}: a map is completed as planned; leave it out, or make another: nbody map")
         from nbody.cli.map import compute
         from nbody.maps.stability_map import StabilityMap
 

@@ -88,9 +88,8 @@ def _error(summary: Summary) -> str:
     if summary.without_potential:
         return not_conserved(summary.without_potential)
     last, largest = summary.energy_error, summary.energy_error_largest
-    what, why = (
-        ("relative change", f" ({summary.energy_changes})") if summary.energy_changes else ("relative error", "")
-    )
+    changes = summary.energy_changes
+    what, why = ("relative change", f" ({changes})") if changes else ("relative error", "")
     return f"{what} {last:+.2e}" + (f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else "") + why
 
 

@@ -99,9 +99,7 @@ def _page(rows: list[Json]) -> str:
     """The table for people: a column per value, as wide as its longest cell."""
     cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
-    )
+    return "\n".join("  ".join(cell.ljust(n) for cell, n in zip(line, widths, strict=True)).rstrip() for line in cells)
 
 
 def _cell(value: object) -> str:

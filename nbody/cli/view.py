@@ -143,9 +143,7 @@ def view(
 
         given = {**vars(picture), **vars(playing), "follow": playing.follow or None}
         for option in (name for name, value in given.items() if value is not None):
-            raise InputError(
-                f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
-            )
+            raise InputError(f"--{option}: is for recordings; record it first: nbody run {run} -o output/run.h5")
         settings = replaced.load(locate(run, print_message))
         return view_scenario(
             settings, recorded.output or Path("output/run.h5"), recorded.overwrite, shown, screen, served.bytes

@@ -1,7 +1,7 @@
 """Kepler's orbits of bodies: from positions and velocities to orbital elements (Murray & Dermott 1999, chapter 2)."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,6 +67,7 @@ class Elements:
         E: the eccentric anomaly; for hyperbolas F of tanh(F/2) = √((e-1)/(e+1)) tan(f/2), for parabolas tan(f/2), both in
             degrees as the others.
         since: the time since the passage of the pericentre nearest in time.
+        names: of bodies that have one, by their ids.
     """
 
     id: Array
@@ -81,6 +82,7 @@ class Elements:
     f: Array
     E: Array
     since: Array
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -93,17 +95,21 @@ class Elements:
                 return getattr(self, chosen)
             known = ", ".join(LABELS)
             raise KeyError(f"orbits have no element {chosen!r}{did_you_mean(chosen, dir(self))}; some are {known}")
-        columns = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "time"}
-        return Elements(**{name: each[..., chosen][()] for name, each in columns.items()}, time=self.time)
+        columns = {each.name: getattr(self, each.name) for each in fields(self)[:-1] if each.name != "time"}
+        return replace(self, **{name: each[..., chosen][()] for name, each in columns.items()})
 
     def __repr__(self) -> str:
         names = ("a", "e", "inc", "Omega", "omega", "f")
         if np.ndim(self.a) > 1:
             return f"<Elements of {counted(len(self), 'body', 'bodies')} at {counted(len(self.a), 'time')}>"
-        rows = list(zip(*(np.ravel(self[each]).tolist() for each in ("id", *names)), strict=True))
-        shown = [f"{row[0]:<8}" + "".join(f"{each:>12.6g}" for each in row[1:]) for row in rows[:MOST_SHOWN]]
+        texts = [[f"{x:.6g}" for x in np.ravel(self[each]).tolist()] for each in names]
+        texts[3:] = [["0" if x == "360" else x for x in angles] for angles in texts[3:]]
+        rows = list(zip([self.names.get(id, str(id)) for id in np.ravel(self.id).tolist()], *texts, strict=True))
+        width = max([8, *(len(row[0]) + 1 for row in rows[:MOST_SHOWN])])
+        shown = [f"{row[0]:<{width}}" + "".join(f"{each:>12}" for each in row[1:]) for row in rows[:MOST_SHOWN]]
         more = [f"… {counted(len(rows) - MOST_SHOWN, 'other')}"] if len(rows) > MOST_SHOWN else []
-        return "\n".join(["id      " + "".join(f"{each:>12}" for each in names), *shown, *more])
+        head = f"{'body' if self.names else 'id':<{width}}" + "".join(f"{each:>12}" for each in names)
+        return "\n".join([head, *shown, *more])
 
     @cached_property
     def n(self) -> Array:
@@ -172,13 +178,12 @@ def orbits(
         raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
     rows = np.array(chosen, int)
     x, v, mass = relative_motion(particles, rows, focus)
-    if not (mass > 0).all():
-        bad = particles.id[rows[int(np.argmin(mass > 0))]]
-        raise InputError(f"orbits: body {bad} has no mass about it; choose another focus with about=")
-    if not (apart := x.any(axis=1)).all():
-        bad = particles.id[rows[int(np.argmin(apart))]]
-        raise InputError(f"orbits: body {bad} is at the place of its focus; choose another focus with about=")
-    return elements(x, v, G * mass, particles.id[rows], particles.time)
+    for good, what in ((mass > 0, "has no mass about it"), (x.any(axis=1), "is at the place of its focus")):
+        if not good.all():
+            raise InputError(
+                f"orbits: body {particles.id[rows[good.argmin()]]} {what}; choose another focus with about="
+            )
+    return replace(elements(x, v, G * mass, particles.id[rows], particles.time), names=body_names(particles))
 
 
 def focus_of(bodies: Named, about: int | str) -> int | str:
@@ -186,9 +191,7 @@ def focus_of(bodies: Named, about: int | str) -> int | str:
     names = list(body_names(bodies).values())
     if isinstance(about, str) and not (about in FOCI or about in names or about.isdecimal()):
         hint = did_you_mean(about, [*FOCI, *names])
-        raise InputError(
-            f"orbits: about: there is no focus {about!a}{hint}; give a body, 'inner' or 'centre' (of mass)"
-        )
+        raise InputError(f"orbits: about: there is no focus {about!a}{hint}; give a body, 'inner' or 'centre' of mass")
     return about if about in FOCI else int(bodies.id[rows_of(bodies, about, "orbits: about: ")[0]])
 
 
@@ -226,14 +229,12 @@ def orbits_over_time(
                 focus, chosen = "centre", chosen[:0]
         found.append(orbits(now, G, focus, chosen))
     if missing is not None and len(missing):
-        raise InputError(
-            f"orbits: there is no body with the id {missing[0]}; ids go from {now.id.min()} to {now.id.max()}"
-        )
+        raise InputError(f"orbits: there is no body with the id {missing[0]}; ids are {now.id.min()} to {now.id.max()}")
     every = np.concatenate([each.id for each in found]) if given is None else given.astype(np.int64)
     known, first = np.unique(every, return_index=True)
     order = np.argsort(first)
     id, place = known[order], np.argsort(order)
-    columns = {each.name: np.full((len(found), len(id)), np.nan) for each in fields(Elements)}
+    columns = {each.name: np.full((len(found), len(id)), np.nan) for each in fields(Elements)[:-1]}
     for k, each in enumerate(found):
         for name, column in columns.items():
             column[k, place[np.searchsorted(known, each.id)]] = getattr(each, name)
@@ -329,8 +330,7 @@ def _s(z: Array) -> Array:
 
 def _turn(angle: Array) -> Array:
     """An angle in degrees, from 0 to below 360: of -1e-15 the remainder alone is 360."""
-    found = angle % 360
-    return np.where(found < 360, found, 0.0)
+    return np.where(angle % 360 < 360, angle % 360, 0.0)
 
 
 def _dot(a: Array, b: Array) -> Array:

@@ -65,8 +65,8 @@ def column_density(
         along: the axis of the line of sight, ``x``, ``y`` or ``z`` (in two dimensions ``z``).
 
     Returns:
-        (cells, cells) density, in mass per length squared, and the edges of its rows and of its columns, (cells + 1,) each:
-        those of x and y along ``z``, of y and z along ``x``, of x and z along ``y``.
+        (cells, cells) density, in mass per length squared, and the edges of its rows and of its columns, (cells + 1,) each
+        (x and y along ``z``, y and z along ``x``, x and z along ``y``).
 
     Raises:
         InputError: another axis, no cells, or an extent without an area.

@@ -47,7 +47,7 @@ MARKDOWN = MarkdownIt().enable("table")
 def notebook(course: str) -> str:
     """The notebook of a course of :data:`COURSES`, as JSON. Raises InputError: there is no such course."""
     if course not in COURSES:
-        raise unknown("course", course, COURSES)
+        raise unknown("course", course, COURSES, meant={"nbody": "pairs"})
     folder = PACKAGE / COURSES[course]
     first, *sections = re.split(r"(?m)^(?=## )", (folder / "README.md").read_text())
     cells = [_text(re.split(r"(?m)^- \[", first)[0], folder, "slide"), _code(FIRST)]

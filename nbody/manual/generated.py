@@ -44,7 +44,7 @@ def _command(name: str, command: Any) -> str:
     parts = [f"## `nbody {name}`", about.strip()]
     if examples:
         parts.append(f"```sh\n{inspect.cleandoc(examples)}\n```")
-    options = [each for each in command.params if each.name not in ("help", "install_completion", "show_completion")]
+    options = [each for each in command.params if not getattr(each, "hidden", False)]
     words = [each.opts if each.param_type_name == "option" else [each.metavar or each.name] for each in options]
     lines = [f"- {', '.join(f'`{w}`' for w in own)}: {each.help}" for own, each in zip(words, options, strict=True)]
     return "\n\n".join([*parts, "\n".join(lines)])
@@ -55,7 +55,7 @@ def _python() -> str:
     parts = []
     for name in sorted(nbody.__all__, key=str.lower):
         kind = "class" if inspect.isclass(getattr(nbody, name)) else "function"
-        members = "\n   :members:" if kind == "class" else ""
+        members = "\n   :members:\n   :exclude-members: elsewhere, model_post_init" if kind == "class" else ""
         parts.append(f"## `{name}`\n\n```{{eval-rst}}\n.. auto{kind}:: nbody.{name}{members}\n```")
     return "\n\n".join(parts)
 

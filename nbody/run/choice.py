@@ -72,17 +72,12 @@ def scheme_of(scenario: Scenario, dt: float | None, tangents: Tangents | None = 
 def in_float64(scenario: Scenario, scheme: Integrator, count: int, notify: Notify) -> Scenario:
     """The scenario in float64, if it names no precision, and the scheme computes in float64 alone, or there are so few
     bodies that the engine cpu computes in float64 anyway."""
-    few, engine = ENGINES.load("cpu").can.few, scenario.engine.name
-    if "precision" in scenario.source.values:
+    if "precision" in scenario.source.values or unsupported_by_any(type(scheme), scenario.gravity, "float64"):
         return scenario
-    alone, able = (
-        bool(unsupported_by_any(type(scheme), scenario.gravity, scenario.precision)),
-        not unsupported_by_any(type(scheme), scenario.gravity, "float64"),
-    )
-    if not able or not (alone or (count <= few and engine in ("auto", "cpu"))):
+    if unsupported_by_any(type(scheme), scenario.gravity, scenario.precision):
+        notify(f"precision: float64 (scheme '{scenario.integrator.scheme}' computes in it)")
+    elif count > ENGINES.load("cpu").can.few or scenario.engine.name not in ("auto", "cpu"):
         return scenario
-    why = f"scheme '{scenario.integrator.scheme}' computes in it" if alone else f"the default of up to {few} bodies"
-    notify(f"precision: float64 ({why})")
     return scenario.in_precision("float64")
 
 

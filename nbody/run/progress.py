@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from nbody.errors import counted
 from nbody.state import State
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ class Summary:
     stopped: str = ""
     """The event or the collision that has ended the run, in words, with its time; the bodies are those at the end of its
     step."""
+
+    def __repr__(self) -> str:
+        made = f"{counted(self.particles, 'particle')}, {counted(self.steps, 'step')} in {self.wall_s:.3g} s"
+        error = "" if self.without_potential else f", energy error {self.energy_error:+.2e}"
+        return f"<Summary of {self.name!r}: {made}, to t = {self.time:.6g} {self.time_unit}".rstrip() + f"{error}>"
 
     @property
     def warning(self) -> str:

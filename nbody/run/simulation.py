@@ -1,6 +1,7 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -49,6 +50,7 @@ ELSEWHERE = {
     "t": "simulation.time", "N": "simulation.particles.count", "G": "simulation.scenario.gravity.G",
     "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
     "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
+    "save_to_file": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
     **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
 }  # fmt: skip
@@ -161,6 +163,12 @@ class Simulation:
             self._collected = collected
             raise
         return getattr(self, name)
+
+    def __fspath__(self) -> str:
+        """The path of its recording: ``nbody.Trajectory(simulation)``, ``nbody.plot(simulation)``. Raises InputError."""
+        if self.output is None:
+            raise InputError("this simulation was not recorded; make it with output='run.h5'")
+        return os.fspath(self.output)
 
     @property
     def _empty(self) -> "Collected | None":

@@ -70,16 +70,16 @@ class Watch:
         now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
         if self._sample is None:  # the time until now may have been spent compiling kernels
-            self._sample = now, computed
+            self._sample, self._shown = (now, computed), now
         if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
             self._speed = (computed - self._sample[1]) / (now - self._sample[0])
             self._sample = now, computed
         asked = self._stop.requested or self._stop.heard
         if asked and not (self._announced or self._stop.silent) and (self._speed or seconds > HEARTBEAT):
             self._answer(done)
-        if seconds > LONG and now - self._shown > HEARTBEAT and self._interactions:
+        if seconds > LONG and now - self._shown > HEARTBEAT and done < self._interactions:
             self._shown = now
-            self._show(self._doing, min(1.0, done / self._interactions))
+            self._show(self._doing, done / self._interactions)
 
     def _answer(self, done: int) -> None:
         """Confirm Ctrl-C with a line, unless the run ends at once."""

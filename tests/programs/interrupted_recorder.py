@@ -13,7 +13,8 @@ from nbody.state import Frame
 from nbody.state.sums import SUMS
 
 x, end, trials = np.zeros((4, 3)), time.monotonic() + 60, 0
-setup = Simulation(Particles(np.ones(4), np.eye(4, 3), np.zeros((4, 3))), dt=1.0, engine="reference").setup
+bodies = Particles(np.ones(4), np.eye(4, 3), np.zeros((4, 3)))
+setup = Simulation(bodies, dt=1.0, engine="reference", precision="float64").setup
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 random.seed(1)
 while trials < 500 and time.monotonic() < end:

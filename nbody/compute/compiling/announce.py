@@ -1,6 +1,7 @@
 """The line that says that kernels are being compiled, if that takes long."""
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,20 @@ from nbody.whole_file import Notify
 LONG = 1.0
 """Seconds after which the compilation of a kernel is announced."""
 
-_notify: list[Notify] = []
+
+def _show(line: str) -> None:
+    """Show a line to the user of a Python program, in a terminal or a notebook."""
+    if sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        print(line, file=sys.stderr, flush=True)
+
+
+_notify: list[Notify] = [_show]
 """The function of the innermost block, until it is called."""
 
 
 @contextlib.contextmanager
 def announcing(notify: Notify) -> Iterator[None]:
-    """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
-    :data:`LONG`."""
+    """Inside this block ``notify`` gets one line, from another thread, if a kernel takes longer than :data:`LONG`."""
     global _notify
     outer, _notify = _notify, [notify]
     try:

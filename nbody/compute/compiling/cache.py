@@ -18,8 +18,7 @@ from typing import Any
 
 from nbody.whole_file import whole_file
 
-_HASH = hashlib.sha256
-_HASH_BYTES = _HASH().digest_size
+_HASH, _HASH_BYTES = hashlib.sha256, hashlib.sha256().digest_size
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 UNUSED_DAYS = 90

@@ -25,8 +25,7 @@ from nbody.compute.gpu.driver import SIMULATED
 MOST = 6
 """Processes. Each takes 0.15 GB of memory. With more, a first run would be slower: the
 largest kernel bounds it, and compiles at half the speed where two processes share a core. GPU tree, a million bodies, one
-machine with an H100 and 16 hardware threads: 13.4 s with 6 processes, 13.2 and 15.1 s with 8, 15.9 to 16.4 s with 16. On
-another such machine it takes 15.6 and 16.3 s with 6."""
+machine with an H100 and 16 hardware threads: 13.4 s with 6 processes, 13.2 and 15.1 s with 8, 15.9 to 16.4 s with 16."""
 
 PLAIN = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
 """The environment of a worker: coloured messages, which Numba makes and drops while it tries types, take a fifth of the time

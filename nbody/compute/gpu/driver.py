@@ -63,6 +63,4 @@ def require(what: str, remedy: str = "use --engine cpu") -> None:
     """Raise a :class:`DeviceError` that says that ``what`` needs a GPU, unless there is one."""
     reason = why_unavailable()
     if reason:
-        raise DeviceError(
-            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); {remedy}, or see 'nbody doctor'"
-        )
+        raise DeviceError(f"{what} needs an NVIDIA GPU; none can be used ({reason}); {remedy}, or see 'nbody doctor'")

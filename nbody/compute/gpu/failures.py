@@ -35,8 +35,7 @@ def failure(number: int, reason: object) -> GpuFailed:
 
 def is_of_driver(error: BaseException) -> bool:
     """True if the driver has reported an error, other than one of too little memory."""
-    driver = isinstance(error, DriverError) or type(error).__module__ in FOREIGN
-    return driver and "OUT_OF_MEMORY" not in str(error)
+    return (isinstance(error, DriverError) or type(error).__module__ in FOREIGN) and "OUT_OF_MEMORY" not in str(error)
 
 
 def check(numbers: Iterable[int]) -> None:

@@ -40,9 +40,7 @@ def devices_for(gpus: Gpus, where: str = "") -> tuple[int, ...]:
         wanted = tuple(gpus)
     shown = counted(there, "GPU")
     if isinstance(gpus, int) and gpus > there:
-        raise InputError(
-            f"{where}{gpus} GPUs are asked for, and this machine has {shown}; write --gpus {there}, or all"
-        )
+        raise InputError(f"{where}{gpus} GPUs are asked for; this machine has {shown}; write --gpus {there}, or all")
     if missing := [str(number) for number in wanted if number >= there]:
         raise InputError(f"{where}there is no GPU {', '.join(missing)}; this machine has {shown}, counted from 0")
     kinds = {number: _kind(number) for number in wanted}

@@ -17,7 +17,7 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.compute.in_kernels.reduction import add_row, block_reduction
 from nbody.integrators.solvers.near import about_star, is_near
-from nbody.integrators.solvers.systems.gpu_map import kepler_on_gpu
+from nbody.integrators.solvers.systems.gpu_lanes import kepler_on_gpu
 
 THREADS = 8 if SIMULATED else 128
 SUMS = 2 if SIMULATED else 64
@@ -204,17 +204,8 @@ def kernels() -> HybridKernels:
 
     @compute.exact_function
     def towards_star(i, body, velocity, radius, mu, h):
-        return near_star(
-            body[i, 0],
-            body[i, 1],
-            body[i, 2],
-            velocity[i, 0],
-            velocity[i, 1],
-            velocity[i, 2],
-            mu,
-            h,
-            radius[0] + radius[i],
-        )
+        x, y, z, u, v, w = body[i, 0], body[i, 1], body[i, 2], velocity[i, 0], velocity[i, 1], velocity[i, 2]
+        return near_star(x, y, z, u, v, w, mu, h, radius[0] + radius[i])
 
     @compute.kernel("gpu")
     def look(close, body, velocity, size, radius, mu, h, near):

@@ -29,9 +29,8 @@ def to_map(x, m, democratic, velocities, X):
             X[c, i] -= X[c, 0] if velocities else star
 
 
-@part
 def from_map(X, m, democratic, velocities, x):
-    """The inverse of :func:`to_map`; x may be X."""
+    """The inverse of :func:`to_map`, for either processor; x may be X."""
     for c in range(3):
         total, weighted = m[0], 0.0
         for i in range(1, m.size):
@@ -89,13 +88,22 @@ def to_momenta(X, V, inner, per_c2):
             V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
 
 
+def velocity_of_momentum(r, p2, mu, per_c2):
+    """The velocity for a momentum per mass 1, for either processor; ``p2`` is the square of the momentum per mass."""
+    factor = 1.0
+    for _ in range(4):  # each time the error falls by (v/c)²
+        factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * mu / r))
+    return factor
+
+
+_velocity_of_momentum = part(velocity_of_momentum)
+
+
 @part
 def to_velocities(X, V, inner, per_c2):
     """The inverse of :func:`to_momenta`, to rounding."""
     for i in range(1, inner.size):
         r, p2 = sizes(i, X, V)
-        factor = 1.0
-        for _ in range(4):  # each time the error falls by (v/c)²
-            factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * inner[i] / r))
+        factor = _velocity_of_momentum(r, p2, inner[i], per_c2)
         for c in range(3):
             V[c, i] *= factor

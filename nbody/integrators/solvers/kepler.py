@@ -114,7 +114,7 @@ def kepler_functions(
         middle = far
         for _ in range(MOST_HALVINGS):
             middle = 0.5 * (near + far)
-            if middle in (near, far):
+            if near == middle or far == middle:
                 break
             if sign * time_at(middle, r0, eta, zeta, beta) < sign * h:
                 near = middle

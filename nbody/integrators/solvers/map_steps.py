@@ -20,6 +20,7 @@ from nbody.integrators.solvers.jacobi_map import drift, kick, kick_at_shifted
 from nbody.integrators.solvers.map_bodies import INNER, MASS, STAR, V, X
 from nbody.integrators.solvers.map_fields import accelerate
 
+_from_map = part(from_map)
 DIFFERENCE = 1e-3
 """The change of bodies in differences of fields, in units of the least of their distances or speeds: errors of 1e-12."""
 
@@ -41,13 +42,13 @@ def moving(in_fields: bool) -> MapSteps:
         """The accelerations (3, n) of the map's coordinates by the fields in a kick."""
         fields, m, democratic = planets.fields, planets.rows[MASS, STAR : STAR + planets.bodies], planets.democratic
         middle, x, v = fields.work[0], fields.work[1], fields.work[2]
-        from_map(X_, m, democratic, False, x)
+        _from_map(X_, m, democratic, False, x)
         for stage in range(2 if fields.moving else 1):
             if fields.moving:
                 for c in range(3):
                     for i in range(m.size):
                         middle[c, i] = V_[c, i] + (0.5 * h * found[c, i] if stage else 0.0)
-                from_map(middle, m, democratic, True, v)
+                _from_map(middle, m, democratic, True, v)
             accelerate(x, v, found, fields)
             to_map(found, m, democratic, True, found)
 
@@ -139,12 +140,12 @@ def inertial(planets, x, v):
     """Positions x and velocities v, (3, N), of the map's coordinates as they are; of tangent vectors in place."""
     rows, last, democratic = planets.rows, STAR + planets.bodies, planets.democratic
     m = rows[MASS, STAR:last]
-    from_map(rows[X : X + 3, STAR:last], m, democratic, False, x)
-    from_map(rows[V : V + 3, STAR:last], m, democratic, True, v)
+    _from_map(rows[X : X + 3, STAR:last], m, democratic, False, x)
+    _from_map(rows[V : V + 3, STAR:last], m, democratic, True, v)
     for k in range(len(planets.tangents) if planets.varied else 0):
         for c in range(2):
             one = planets.tangents[k, c, :, STAR:last]
-            from_map(one, m, democratic, c == 1, one)
+            _from_map(one, m, democratic, c == 1, one)
             if k < len(planets.masses):
                 there = rows[V : V + 3, STAR:last] if c else rows[X : X + 3, STAR:last]
                 shift_from_jacobi(there, m, rows[INNER, STAR:last], planets.masses[k], planets.sums[k], one)
