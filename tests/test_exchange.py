@@ -245,8 +245,8 @@ def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
     text = "\n".join(f"{first},{row}" for first, row in zip([name, "0", "1"], rows, strict=True))
     (tmp_path / "a.csv").write_text(text)
     lines = []
-    values = {"initial": {"file": "a.csv"}, "gravity": {"softening": "plummer", "length": 0.25}, "engine": "cpu", "precision": "float32",
-              "integrator": {"dt": 0.0078125, "steps": 0}}  # fmt: skip
+    values = {"initial": {"file": "a.csv"}, "gravity": {"softening": "plummer", "length": 0.25}, "engine": "cpu",
+              "integrator": {"dt": 0.0078125, "steps": 0}, "precision": "float32"}  # fmt: skip
     simulation = nbody.Simulation(nbody.Scenario.from_dict(values, folder=tmp_path), notify=lines.append)
     assert list(simulation.particles.id) == [7, 9]
     assert len(lines) == 1 and re.search("the first column .*numbers the rows; it is ignored$", lines[0])
