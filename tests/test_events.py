@@ -276,7 +276,7 @@ def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engin
         copied.clear()
         run.run(steps=15)
         found.append(rows(run))
-        assert min(copied) == (16 if more else 2)
+        assert set(copied[2:-1]) == {16 if more else 2}  # the first and the last show the run whole
     assert len(found[0]) > 1
     np.testing.assert_array_equal(*found)
 
