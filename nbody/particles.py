@@ -76,7 +76,7 @@ class Particles:
             setattr(self, name, found if len(found) else default(len(self.mass), dtype=np.int64))
         self.time = converted("particles: time: ", number, self.time)
         self.step = converted("particles: step: ", whole, self.step)
-        if self.mass.ndim == 1:  # else with an axis for the systems of an ensemble
+        if (self.mass.ndim, self.position.ndim) != (2, 3):  # with an axis for the systems of an ensemble
             self._check_shapes("particles: ")
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))

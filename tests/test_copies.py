@@ -120,12 +120,32 @@ def spring(x, y, z):
     return -x, -y, -z
 
 
+@nbody.force(potential=lambda x, y, z: (x * x + y * y + z * z) / 2)
+def decorated(x, y, z):
+    return -x, -y, -z
+
+
 def test_a_pickle_goes_on_in_a_process_that_does_not_know_its_force(monkeypatch):
     run = Simulation(PLANETS, dt=1 / 64, fields=[nbody.force(spring)], **KEYS)
     run.step()
     pickled = pickle.dumps(run)
+    without = pickle.dumps(Simulation(PLANETS, dt=1 / 64, fields=[nbody.force(lambda x, y, z: (-x, -y, -z))], **KEYS))
     monkeypatch.setattr(nbody.fields.function, "_known", {})
     other = pickle.loads(pickled)
     for each in (run, other):
         each.step(4)
     assert np.array_equal(run.state.position, other.state.position)
+    with pytest.raises(InputError, match="force 'lambda': is not in this process; define it with 'def' in a module"):
+        pickle.loads(without)
+
+
+@pytest.mark.parametrize("made", [decorated, nbody.force(lambda x, y, z: (-x, -y, -z))])
+def test_a_pickle_keeps_forces_that_no_module_has_as_functions(made):
+    run = Simulation(PLANETS, dt=1 / 64, fields=[made], **KEYS)
+    other = pickle.loads(pickle.dumps(run))
+    for each in (run, other):
+        each.step(4)
+    assert np.array_equal(run.state.position, other.state.position)
+    if made is decorated:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert np.array_equal(pool.apply_async(later, (run,)).get(120)[0], later(other)[0])

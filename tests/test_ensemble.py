@@ -52,13 +52,9 @@ def recorded(scenario, path, **more):
 
 
 FORCES = {
-    "wisdom_holman": [
-        {"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1},
-        {"field": "point_mass", "mass": 0.01, "centre": [9, 0, 0]},
-    ],
+    "wisdom_holman": [{"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1}],
     "ias15": [{"field": "post_newtonian", "c": 63241.077}],
-}  # fmt: skip
-"""Kernels of these three kinds are compiled for other tests too."""
+}
 
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import signal
 import time
 
 import numpy as np
@@ -276,7 +277,7 @@ def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engin
         copied.clear()
         run.run(steps=15)
         found.append(rows(run))
-        assert min(copied) == (16 if more else 2)
+        assert set(copied[2:-1]) == {16 if more else 2}  # the first and the last show the run whole
     assert len(found[0]) > 1
     np.testing.assert_array_equal(*found)
 
@@ -313,6 +314,21 @@ def test_a_function_is_called_at_the_end_of_the_step_and_may_end_the_run():
     found = rows(run)["time"]
     assert len(times) == len(found) == 2 and run.time == times[-1]
     assert all(0 <= after - at < 0.5 for after, at in zip(times, found, strict=True))
+
+
+def test_control_c_during_a_function_that_fails_ends_this_step_alone():
+    def call(particles):
+        signal.raise_signal(signal.SIGINT)
+        raise ValueError
+
+    run = pair(events={"apsis(1)": call})
+    with pytest.raises(KeyboardInterrupt) as caught:
+        for _ in range(100):
+            run.step()
+    assert isinstance(caught.value.__context__, ValueError)
+    made = run.steps_made
+    run.step()
+    assert run.steps_made == made + 1
 
 
 def test_the_error_of_a_called_function_is_raised_when_the_file_is_finished(tmp_path):

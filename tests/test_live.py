@@ -23,6 +23,7 @@ from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, drawn
 from nbody.viewer.sources.history import History, size
 from nbody.viewer.sources.live import Live
+from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.live_clock import LiveClock
 
 STEPS = 40
@@ -425,7 +426,9 @@ def test_the_masses_of_a_picture_are_those_after_mergers():
 @pytest.mark.parametrize("budget", [100, 20])
 def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
     with live(budget=budget) as (source, clock, run):
+        speeds = [run.simulation.particles.velocity]
         stepped(source, clock, 1)
+        speeds.append(run.simulation.particles.velocity)
         gone = np.array([3, 20, 59])
         run.simulation.remove(source.catalogue.id[gone])
         stepped(source, clock, 1)
@@ -437,6 +440,7 @@ def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
         expected[left] = bodies.position
         assert np.array_equal(frame.position[rows], source.shown.of(expected)[rows])
         assert np.array_equal(np.flatnonzero(frame.mass), left)
+        assert source.speeds == speed_scale([*speeds, bodies.velocity]), "their places have no speed"
         clock.step(-1)
         assert drawn(source.moment(clock.at).first.position).all(), "they are there when one goes back"
 

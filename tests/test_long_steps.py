@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,13 +208,17 @@ def test_the_predicted_work_of_steps_is_what_they_do(scheme, outputs, fresh, nam
 @pytest.mark.parametrize("count", [65, 300, 5000, 20001])
 def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
     bodies, engine = random_bodies(count), ENGINES.load("cpu")(LAW, "float32")
-    found = []
+    found, made, rounds = [], [], cpu_tiles.Tiles.rounds
+    monkeypatch.setattr(cpu_tiles.Tiles, "rounds", lambda *given: made.append(list(rounds(*given))) or made[-1])
     for piece in (1 << 31, 1):
         monkeypatch.setattr(cpu_tiles, "PIECE", piece)
         state, seen = engine.load(bodies), []
         state.progress.watch = seen.append
         engine.evaluate(state)
         found.append(state.acceleration)
+        pieces = made[-1]
+        assert pieces[0][0] == 0 and pieces[-1][1] == cpu_tiles.Tiles.shape(count, np.dtype("float32"))[0] // 2 + 1
+        assert all(a[1] == b[0] for a, b in pairwise(pieces)) and len(seen) == len(pieces)
         assert (len(seen) > 1) == (piece == 1 and count > 300) and seen == sorted(seen)
         assert seen[-1] == pytest.approx(count**2, rel=1e-3)
     assert np.array_equal(*found)

@@ -7,7 +7,7 @@ import pytest
 from conftest import moved
 
 import nbody
-from nbody.fields import J2, Migration, PointMass
+from nbody.fields import J2, Migration
 
 PLANETS = nbody.planets(
     bodies=[{"m": 1.0}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}, {"m": 1e-3, "a": 1.0, "e": 0.05}]
@@ -23,21 +23,21 @@ def tide(x, y, z, t, rate=0.0):
 
 @nbody.force
 def turning(x, y, z, vx, vy, vz, t):
-    """A drag, a force across the velocity, and one that changes with time and place."""
-    return -0.02 * vx + 0.05 * vy + 0.02 * math.sin(1.3 * t + x), -0.02 * vy - 0.05 * vx, -0.01 * z
+    """A drag, a force across the velocity, and one that changes with time."""
+    return -0.02 * vx + 0.05 * vy + 0.02 * math.sin(1.3 * t), -0.02 * vy - 0.05 * vx, -0.01 * z
 
 
-OBLATE = J2(j2=1e-3, radius=0.1)
 FIELDS = {
-    "position": [nbody.force(tide, rate=1.3), OBLATE],
+    "position": [nbody.force(tide, rate=1.3)],
     "velocity": [turning],
+    "oblate star": [J2(j2=1e-2, radius=0.2)],
     "1PN": [{"field": "post_newtonian", "c": 40.0}, nbody.force(tide, rate=1.3)],
 }
 
 
 @pytest.mark.parametrize(
     ("scheme", "field"),
-    [("wisdom_holman", "position"), ("wisdom_holman", "velocity"), *(("hybrid", f) for f in FIELDS)],
+    [*(("wisdom_holman", f) for f in FIELDS if f != "1PN"), *(("hybrid", f) for f in FIELDS)],
 )
 def test_a_map_keeps_its_order_in_a_field_that_changes_with_time_or_velocity(scheme, field):
     """ias15 is exact to rounding here; positions change by 0.1 and more."""
@@ -52,18 +52,16 @@ def test_a_map_keeps_its_order_in_a_field_that_changes_with_time_or_velocity(sch
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "hybrid"])
 def test_maps_damp_orbits_within_the_given_times(scheme):
-    """a and e fall as exp(-t/τ), up to terms of 1/(n τ) within a period; the map's own error is (h/τ)². An oblate star turns
-    the ellipse, and a distant one hardly matters."""
+    """a and e fall as exp(-t/τ), up to terms of 1/(n τ) within a period; the map's own error is (h/τ)²."""
     tau, bodies = 200.0, nbody.planets(bodies=[{"m": 1.0}, {"m": 1e-9, "a": 1.0, "e": 0.01}])
     for key, name, begin in (("tau_a", "a", 1.0), ("tau_e", "e", 0.01)):
-        forces = [Migration(**{key: tau}), OBLATE, PointMass(mass=1e-9, centre=[50, 0, 0])]
-        orbits = moved(bodies, forces, 2 * tau, scheme, dt=0.1).orbits()
+        orbits = moved(bodies, [Migration(**{key: tau})], 2 * tau, scheme, dt=0.1).orbits()
         assert getattr(orbits, name)[0] / begin == pytest.approx(math.exp(-2), rel=5e-3)
 
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "hybrid"])
 def test_the_energy_in_a_static_potential_is_kept_to_the_order_of_the_map(scheme):
-    static = [nbody.force(tide, rate=0.0), OBLATE]
+    static = [nbody.force(tide, rate=0.0)]
     errors = [abs(moved(PLANETS, static, 10.0, scheme, dt=dt).energies.error) for dt in (0.1, 0.05)]
     assert errors[0] < 2e-6 and math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.2)
 
@@ -78,13 +76,27 @@ def test_frames_and_calls_change_no_bit_of_a_map_in_a_field(scheme):
     assert np.array_equal(whole.particles.position, divided.particles.position)
 
 
+def test_maps_that_take_turns_are_each_moved_by_its_own_force():
+    """A map is compiled once, and calls the functions of its forces at an address of the run."""
+    forces = [FIELDS[name] for name in ("position", "velocity", "position")]
+    runs = [moved(PLANETS, force, 0.0, "wisdom_holman", dt=0.1) for force in forces]
+    for _ in range(2):
+        for run in runs:
+            run.step(10)
+    ends = [run.particles.position for run in runs]
+    assert np.array_equal(ends[0], ends[2]) and np.abs(ends[0] - ends[1]).max() > 0.01
+    for force, end in zip(forces[:2], ends, strict=False):
+        np.testing.assert_allclose(end, moved(PLANETS, force, 2.0).particles.position, atol=1e-3)
+
+
 def test_tangent_vectors_are_the_derivatives_of_a_map_in_fields():
     """Differences of order 4 over 1e-3 on both sides: 1e-12 each of what the field adds, and 1e-9 of the check's own."""
+    forces = [turning, J2(j2=0.01, radius=0.3)]
 
     def run(by=0.0, j=0):
         z = np.stack([PLANETS.position, PLANETS.velocity])
         z.flat[j] += by
-        return moved(nbody.Particles(PLANETS.mass, *z), FIELDS["velocity"], 0.0, "wisdom_holman", dt=0.1)
+        return moved(nbody.Particles(PLANETS.mass, *z), forces, 0.0, "wisdom_holman", dt=0.1)
 
     def ended(by, j):
         made = run(by, j)

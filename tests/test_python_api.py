@@ -318,6 +318,8 @@ def test_a_gpu_has_the_same_particles_arrays_and_threads(tmp_path):
         with Trajectory(tmp_path / f"{engine}.h5") as run:
             assert list(run.step) == [0, 1, 2, 3] and np.array_equal(run.position[3], view)
     assert np.allclose(ends[0], ends[1], rtol=1e-12)
+    for engine, precision in {"auto": "float32", "cpu": "float64"}.items():  # nobody has asked for one
+        assert Simulation(few, dt=0.01, softening=0.25, engine=engine).scenario.precision == precision
 
 
 @pytest.mark.parametrize("scheme", ["ias15", "hermite4_block"])
@@ -359,6 +361,8 @@ def test_a_recorded_simulation_stands_for_its_file(tmp_path):
     assert [line.get_label() for line in nbody.plot(simulation, "energy").axes[0].lines]
     with pytest.raises(InputError, match="this simulation was not recorded; make it with output="):
         nbody.plot(Simulation(plummer(3), dt=0.1), "energy")
+    with pytest.raises(InputError, match=r"^record: needs the path of a new file, got this simulation$"):
+        simulation.record(simulation)
 
 
 def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
@@ -571,6 +575,7 @@ def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):
     [
         (2, (1, 3), "particles: position has 1 rows but mass has 2; every array needs one row"),
         (4, (3, 4), r"position has 3 rows but mass has 4; transpose it, position\.T"),
+        ((4, 1), (4, 3), r"mass must be \(N,\), .* got \(4, 1\), \(4, 3\)"),
         (4, (4, 4), r"must both be \(N, 2\) or both \(N, 3\)"),
     ],
 )

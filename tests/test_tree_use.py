@@ -108,6 +108,7 @@ def test_without_an_accuracy_auto_never_takes_a_tree(timed):
 @pytest.mark.parametrize(
     ("accuracy", "particles", "engine", "precision"),
     [
+        (1e-3, 16, "cpu", "float32"),
         (1e-3, 1000, "cpu", "float32"),
         (1e-3, 16000, "cpu-tree", "float32"),
         (1e-6, 6000, "cpu", "float32"),  # direct sums in float32 beside a tree in float64

@@ -15,8 +15,10 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
-from itertools import count
+from pkgutil import resolve_name
+from secrets import token_hex
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, PrivateAttr, model_validator
@@ -31,19 +33,14 @@ from nbody.scenario.values import Finite, Text
 NAMES = tuple(name for name in ARGUMENTS.split(", ") if name not in "Mp")
 """What a function may ask for by the name of an argument."""
 
-COMPONENTS = {
+COMPONENTS = {  # what others call these
     "position": "x, y, z", "pos": "x, y, z", "velocity": "vx, vy, vz", "vel": "vx, vy, vz", "mass": "m", "time": "t",
 }  # fmt: skip
-"""What others call these."""
 
 HOW = "nbody.Simulation(…, fields=[nbody.force(function)])"
 
 _known: dict[str, "Force"] = {}  # the forces of this process by their digests
-
-UNDESCRIBED = "of this process: "
-"""The beginning of a digest of a function that refers to what has no description."""
-
-_unnamed = count()
+UNDESCRIBED = "of this process: "  # begins the digest of a function that refers to what has no description
 
 
 class Force(FieldChoice):
@@ -73,9 +70,8 @@ class Force(FieldChoice):
         """``(ax, ay, az, phi)`` by Python, from the values of all names."""
         of_force, of_potential = (tuple(known[name] for name in takes) for takes in self._takes)
         found = tuple(self._function(*of_force))
-        if len(found) < 4:
-            found = (*(*found, 0.0)[:3], self._potential(*of_potential) if self._potential else 0.0)
-        return found
+        phi = found[3:] or (self._potential(*of_potential) if self._potential else 0.0,)
+        return (*(*found, 0.0)[:3], *phi)
 
     @cached_property
     def term(self) -> Term:
@@ -173,7 +169,8 @@ class FunctionField(Field):
         return self.model_copy(update={"energy": term.returns == 4 or term.potential is not None})
 
     def __reduce__(self) -> Any:  # another process finds the functions by their names
-        return _pickled, ((known := _known[self.digest])._function, known._potential, self.values)
+        functions = filter(None, ((known := _known[self.digest])._function, known._potential))
+        return _unpickled, (self.model_dump(), *(f"{each.__module__}:{each.__qualname__}" for each in functions))
 
     def term(self) -> Term:
         return _known[self.digest].term
@@ -195,15 +192,13 @@ class FunctionField(Field):
 
         for *x, m in bodies:
             h = 1e-4 * (math.hypot(*x) + 1e-4)
-            try:
+            with suppress(ArithmeticError):  # a singular place
                 *a, phi = at(x, m)
                 for k, component in enumerate(a):
                     before, after = ([*x[:k], x[k] + sign * h, *x[k + 1 :]] for sign in (-1, 1))
                     slope = (at(after, m)[3] - at(before, m)[3]) / (2 * h)
                     if abs(component + slope) > 1e-2 * math.hypot(*a) + 1e-11 * abs(phi) / h:
                         return f"the force '{self.name}' is not minus the gradient of its potential: the energies are wrong"
-            except ArithmeticError:  # a singular place
-                continue
         return ""
 
     @property
@@ -262,7 +257,7 @@ def _digest(name: str, *functions: Callable[..., Any] | None) -> str:
     try:
         found = [fingerprint(each).hash for each in functions if inspect.isfunction(each)]
     except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
-        return f"{UNDESCRIBED}{next(_unnamed)}"
+        return f"{UNDESCRIBED}{token_hex(8)}"
     return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:16]
 
 
@@ -292,5 +287,10 @@ def _counted(returned: int) -> str:
     return {0: "something else", 1: "one number"}.get(returned, f"{returned} numbers")
 
 
-def _pickled(function: Callable[..., Any], potential: Callable[..., Any] | None, values: Mapping[str, float]) -> Any:
-    return FunctionField.model_validate(force(function, potential=potential, **values).options)
+def _unpickled(options: Mapping[str, Any], name: str, *potential: str) -> FunctionField:
+    if options["digest"] not in _known:
+        with suppress(ImportError, AttributeError, ValueError):  # a lambda; decorators of the module made theirs
+            force(resolve_name(name), *map(resolve_name, potential), **options["values"])
+    if options["digest"] not in _known:
+        raise InputError(f"force '{options['name']}': is not in this process; define it with 'def' in a module")
+    return FunctionField.model_validate(options)

@@ -1,6 +1,7 @@
 """The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from nbody.diagnostics.observables import OF_TANGENTS
@@ -69,15 +70,12 @@ def scheme_of(scenario: Scenario, dt: float | None, tangents: Tangents | None = 
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
 
 
-def in_float64(scenario: Scenario, scheme: Integrator, count: int, notify: Notify) -> Scenario:
-    """The scenario in float64, if it names no precision, and the scheme computes in float64 alone, or there are so few
-    bodies that the engine cpu computes in float64 anyway."""
-    if "precision" in scenario.source.values or unsupported_by_any(type(scheme), scenario.gravity, "float64"):
+def in_the_schemes_precision(scenario: Scenario, scheme: Integrator, notify: Notify) -> Scenario:
+    """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
+    why = partial(unsupported_by_any, type(scheme), scenario.gravity)
+    if "precision" in scenario.source.values or not why(scenario.precision) or why("float64"):
         return scenario
-    if unsupported_by_any(type(scheme), scenario.gravity, scenario.precision):
-        notify(f"precision: float64 (scheme '{scenario.integrator.scheme}' computes in it)")
-    elif count > ENGINES.load("cpu").can.few or scenario.engine.name not in ("auto", "cpu"):
-        return scenario
+    notify(f"precision: float64 (scheme '{scenario.integrator.scheme}' computes in it)")
     return scenario.in_precision("float64")
 
 
@@ -124,10 +122,10 @@ def require_support(scenario: Scenario, engine: type[Engine] | None, precision: 
 def chosen_engine(
     scenario: Scenario, scheme: Integrator, asked: Problem, precisions: Sequence[str], notify: Notify, measure: bool
 ) -> tuple[Choice, EngineChoice]:
-    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names
-    is kept; so is the default, unless an accuracy is asked for that float32 does not have. ``precisions``: those that it may
-    take where the scenario leaves the choice, else none. Raises InputError: there is no such engine, or it does not support
-    what is asked; or there are fewer GPUs."""
+    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names is
+    kept; so is the default, unless float32 lacks the accuracy that is asked for, or none is asked for and the engine sums so
+    few bodies in float64 anyway. ``precisions``: those that it may take where the scenario leaves the choice, else none.
+    Raises InputError: there is no such engine, or it does not support what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     places = "engine", "integrator.scheme", "precision"
     model: type[Group] = Accuracy  # what nbody reads itself, if the name stands for several engines
@@ -140,14 +138,17 @@ def chosen_engine(
                 raise InputError(scenario.where(f"engine.{option}") + message)
     gpus = _written(scenario, GpuOptions, "gpus")
     accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
-    if accuracy is not None and "precision" not in scenario.source.values:
+    free = "precision" not in scenario.source.values
+    if accuracy is not None and free:
         precisions = PRECISIONS[PRECISIONS.index(scenario.precision) :]
     asked = asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus))
     try:
         found = choose(written, asked, precisions, scheme.supports, scenario.integrator.scheme, "", notify, measure)
     except InputError as error:
         raise InputError(f"{scenario.where(*places)}{error}") from None
-    kind = ENGINES.load(found.name)
+    kind, double = ENGINES.load(found.name), asked._replace(precision="float64")
+    if free and accuracy is None and asked.particles <= kind.can.few and not scheme.supports(kind, double):
+        found = found._replace(precision="float64")
     if gpus_asked(gpus) > 1:
         notify_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)
     left_out = ["gpus"] * (gpus_asked(gpus) == 1)

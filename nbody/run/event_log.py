@@ -82,20 +82,22 @@ class EventLog(Observer):
         stepper, stop, left = self._stepper, self._alone if n == 1 else stop_on_signals(), n
         self.go_on()
         stepper.begin()
-        with stop:
-            while left > 0 and not self.ended and not stop.requested:
-                began = time.perf_counter()
-                left -= stepper.advance(min(self._at_once, left))
-                short = time.perf_counter() - began < SECONDS_PER_CALL
-                self._at_once = min(8 * self._at_once, STEPS_PER_CALL) if short else 1
-                if self._watch is not None:
-                    self.look()
-                if self.failure is not None:
-                    raise self.failure
-        if stop.requested and n == 1:
-            self._alone = stop_on_signals(signals=(SIGINT,))
-            raise_signal(SIGINT)  # to the caller's handler
-        elif stop.requested:
+        try:
+            with stop:
+                while left > 0 and not self.ended and not stop.requested:
+                    began = time.perf_counter()
+                    left -= stepper.advance(min(self._at_once, left))
+                    short = time.perf_counter() - began < SECONDS_PER_CALL
+                    self._at_once = min(8 * self._at_once, STEPS_PER_CALL) if short else 1
+                    if self._watch is not None:
+                        self.look()
+                    if self.failure is not None:
+                        raise self.failure
+        finally:
+            if stop.requested and n == 1:
+                self._alone = stop_on_signals(signals=(SIGINT,))
+                raise_signal(SIGINT)  # to the caller's handler
+        if stop.requested and n > 1:
             raise KeyboardInterrupt(f"interrupted at step {stepper.clock.step}")
 
     def go_on(self) -> None:

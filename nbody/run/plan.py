@@ -252,7 +252,7 @@ def plan(
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
-    scenario = choice.in_float64(scenario, integrator, count, notify)
+    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
         scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()

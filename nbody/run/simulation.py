@@ -554,6 +554,8 @@ class Simulation:
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
         file is finished. Raises InputError: the path can't be written, or the simulation is running."""
+        if output is self:
+            raise InputError("record: needs the path of a new file, got this simulation")
         collected = vars(self).get("_collected")
         if collected is not None and self._given_again(collected, output=output, overwrite=overwrite):
             return

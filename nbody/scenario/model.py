@@ -56,7 +56,7 @@ class Scenario(Group):
         escape: which bodies leave, and are removed, or end the run.
         engine: what computes the forces.
         precision: of the forces; mixed: positions in float64, pairs in float32; auto: the first that keeps the digits of the
-            bodies.
+            bodies. Without the key up to 64 bodies on the engine cpu have float64, unless an accuracy is asked for.
         record: which moments become frames, and what is recorded with them.
         checkpoint: how often the state is saved.
         on_energy_error: what to do about a wrong energy.

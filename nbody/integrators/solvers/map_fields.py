@@ -56,7 +56,7 @@ def map_fields(motion: Motion, order: np.ndarray, mass: np.ndarray) -> MapFields
         return None
     moving = any(term.moving for term in fields.terms)
     return MapFields(
-        _adding(fields.terms)[0], moving, fields.parameters, np.ascontiguousarray(mass), order,
+        _adding(fields.terms), moving, fields.parameters, np.ascontiguousarray(mass), order,
         np.zeros(1), np.zeros((3, n, 3)), np.zeros((8, 3, n)),
     )  # fmt: skip
 
@@ -76,17 +76,22 @@ ADD = types.none(types.float64[:, :, ::1], types.float64[::1], types.float64, ty
 add_at = calling(ADD)
 
 
+_kept = list[Any]()
+"""The kernels whose addresses are in use. (Two threads may make one twice.)"""
+
+
 @cache
-def _adding(terms: tuple[Term, ...]) -> tuple[int, Any]:
-    """The address of a kernel that adds the fields to accelerations, and the kernel: those of the map are compiled once, for
-    all fields."""
+def _adding(terms: tuple[Term, ...]) -> int:
+    """The address of a kernel that adds the fields to accelerations. The kernels of the map call it, so they are compiled
+    once, for all fields."""
     add_fields = adding_fields(terms)
 
     @kernel
     def add(rows, mass, time, parameters):
         add_fields(rows[0], rows[1], mass, time, parameters, rows[2])
 
-    return address_of(add, ADD), add
+    _kept.append(add)
+    return address_of(add, ADD)
 
 
 @inner
