@@ -1,6 +1,5 @@
-"""Errors for the user: one line each, which says what is wrong, where, and how to fix it. Each is an :class:`NBodyError`:
-the command line prints its line and exits with ``exit_code``. Any other exception is a defect, and keeps its traceback.
-"""
+"""Errors for the user, one line each: what is wrong, where, and how to fix it. Each is an :class:`NBodyError`: the command
+line prints its line and exits with ``exit_code``. Any other exception is a defect, and keeps its traceback."""
 
 import errno
 import re
@@ -10,12 +9,14 @@ from pathlib import PurePath
 
 command_line = False  # True in the command line, whose lines name its options
 
-OPTION = re.compile(r"('[a-z]+ [^']*'|nbody [a-z]+ .* --.*)|(?<![\w.-])--(?:set )?([a-z][a-z-]*)")
+OPTION = re.compile(r"""((?<!\w)'.*?'(?!\w)|nbody\ [a-z]+\ .*\ --.*)|(?<![^\s(])--(?:set\ (?=\w)|(about|accuracy|bodies
+    |color|dt|end|engine|event|every|exposure|frame|G|gpus|integrator|model|output|overwrite|particles|precision|quantity
+    |resonance|seed|size|softening|species|steps|stop-when|trail-frames|trails|x|y)(?![\w-]|[./]\w))""", re.X)  # fmt: skip
 
 
 def worded(line: str) -> str:
-    """A line for the user, which names arguments of Python (``dt`` for ``--dt``) outside of the command line."""
-    return line if command_line else OPTION.sub(lambda each: each[1] or each[2].replace("-", "_"), line)
+    """A line for the user; outside of the command line it names arguments of Python, ``dt`` for ``--dt``, but in quotes."""
+    return line if command_line else OPTION.sub(lambda each: each[1] or (each[2] or "").replace("-", "_"), line)
 
 
 class NBodyError(Exception):
@@ -77,9 +78,9 @@ def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] | Non
     none is near. Capital letters count as small ones; of the names of files the stems are compared."""
     names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
     plain = _compared(str(name))
-    near = [*([likely] if (likely := (meant or {}).get(plain)) else ()),
-            *(names[each] for each in get_close_matches(plain, names, n=1, cutoff=0.61))]  # fmt: skip
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    close = get_close_matches(plain, names, n=1, cutoff=0.61)
+    near = (meant or {}).get(plain) or (names[close[0]] if close else "")
+    return f" (did you mean '{near}'?)" if near else ""
 
 
 def _compared(name: str) -> str:
@@ -100,8 +101,7 @@ def unknown(
     kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: "",
     meant: Mapping[str, str] | None = None,
 ) -> InputError:  # fmt: skip
-    """The error for a name that is not in a registry: it gives the nearest name, or what others call so (``meant``), and all
-    names with their marks."""
+    """The error for a name that a registry lacks: the nearest, or what others call so (``meant``), and all with marks."""
     names = list(known)
     listed = ", ".join(each + mark(each) for each in names)
     return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names, meant)}; one of: {listed}")

@@ -74,6 +74,6 @@ def keep_older_file(path: Path, notify: Notify) -> Path | None:
                 os.rename(path, name)
         elif not name.samefile(path):
             continue
-        notify(f"{path.name} existed; it is kept as {name.name}")
+        notify(f"{path} existed; it is kept as {name.name}")
         return name
     return None

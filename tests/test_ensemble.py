@@ -1,5 +1,6 @@
 """Ensembles: thousands of small systems in one run, each with the bits that it has alone."""
 
+import copy
 import os
 import signal
 import time
@@ -329,7 +330,9 @@ def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
 )
 def test_a_system_has_a_whole_number(number, message, tmp_path):
     with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
-        assert run.system(1.0).number == 1
+        assert copy.copy(run.system(1.0)).number == 1
+        with pytest.raises(AttributeError, match="no attribute 'at'"):  # which would be that of all systems
+            run.system(1).at(0.0)
         with pytest.raises(InputError, match=message):
             run.system(number)
 

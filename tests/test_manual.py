@@ -11,7 +11,7 @@ from conftest import ROOT, child
 import nbody
 from nbody import compute
 from nbody.cli import main
-from nbody.cli.components import NAMED_IN, component, found, options_of, registry
+from nbody.cli.components import NAMED_IN, component, found, options_of, page, registry
 from nbody.registry import REGISTRIES
 from nbody.scenario.described import keys_of_group
 from nbody.scenario.model import Scenario
@@ -68,9 +68,10 @@ def test_a_name_or_a_path_of_keys_is_explained(path, texts):
 
 
 def test_what_two_components_of_a_name_have_in_common_is_said_once():
-    page = "\n".join(found("integrator.wisdom_holman").values())
-    assert page.count("`corrector`") == page.count("source: ") == 1 and page.count("precisions: ") == 2
-    assert len(found("wisdom_holman.corrector")) == 1
+    shown, known = ("\n".join(each("integrator.wisdom_holman").values()) for each in (page, found))
+    assert shown.count("`corrector`") == shown.count("source: ") == 1 and shown.count("precisions: ") == 2
+    assert known.count("`corrector`") == known.count("source: ") == 2  # for programs: 'nbody list wisdom_holman --json'
+    assert len(page("wisdom_holman.corrector")) == 1
 
 
 def test_help_and_list_print_it(capsys):

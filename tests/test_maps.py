@@ -90,7 +90,7 @@ def test_a_map_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeyp
     np.testing.assert_array_equal(again.values["closest"], whole.values["closest"])
     np.testing.assert_array_equal(nbody.map(path).values["closest"], whole.values["closest"])
     other = nbody.map(pair(), X, "", "closest", path, notify=says.append)
-    assert other.values["closest"].shape == (3,) and "it is kept as map.1.h5" in says[-1]
+    assert other.values["closest"].shape == (3,) and says[-1] == f"{path} existed; it is kept as map.1.h5"
 
 
 def test_the_amplitude_of_an_angle_is_that_of_its_libration():
@@ -183,7 +183,10 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert found["done"] == found["systems"] == 6 and found["axes"]["x"]["path"] == "initial.bodies.2.a"
     (tmp_path / "paper.mplstyle").write_text("figure.figsize: 2, 2\nsavefig.dpi: 50\n")
     assert main(["plot", "map.h5", "survival", "-o", "map.png", "--style", "paper.mplstyle"]) == 0
-    assert nbody.map("map.h5").plot("survival", style="paper.mplstyle").get_size_inches().tolist() == [2, 2]
+    drawn = nbody.map("map.h5").plot("survival", style="paper.mplstyle")
+    assert drawn.get_size_inches().tolist() == [2, 2]
+    with pytest.raises(InputError, match="a style is of a whole figure"):
+        nbody.map("map.h5").plot(axes=drawn.axes[0], style="paper.mplstyle")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     assert (
         main(["plot", "map.h5", "--frame", "3"]) == 2 and "--frame belong to plots of runs" in capsys.readouterr().err

@@ -538,7 +538,8 @@ def test_a_name_of_another_program_is_answered_with_the_one_here(expression, lin
             "Simulation(bodies(), precision='float32', accuracy=1e-8, engine='cpu-tree', dt=1)",
             "choose precision float64$",
         ),
-        ("nbody.Trajectory('a--b.h5')", "^a--b.h5: there is no such file"),
+        ("nbody.Trajectory('a --dt.h5')", "^a --dt.h5: there is no such file"),
+        ("nbody.Trajectory('a --b c.h5')", "^a --b c.h5: there is no such file"),
     ],
 )
 def test_lines_name_arguments_where_no_command_is_typed(monkeypatch, call, line):
@@ -555,6 +556,7 @@ def test_warnings_and_lines_for_notify_name_arguments_too(monkeypatch):
         Simulation(Particles([1, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3))), dt=0.5, softening=1e-3).run(9)
     assert said[-1].endswith("more than float32 sums can keep; take precision auto")
     assert errors.worded("check it with 'nbody info --verify'") == "check it with 'nbody info --verify'"  # to be typed
+    assert errors.worded("can't be: --overwrite, see 'a --dt'") == "can't be: overwrite, see 'a --dt'"
 
 
 def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):

@@ -88,12 +88,15 @@ def test_the_recordings_of_a_plot_may_follow_a_list_of_numbers(tmp_path, refused
     assert "must be KEY=VALUE" in refused("run", "plummer", "--set", "gravity.G", "2")
 
 
-@pytest.mark.parametrize("option", [["-o", "a.csv"], ["--output", "a.csv"], ["--out", "a.csv"], ["--output=a.csv"]])
+@pytest.mark.parametrize(
+    "option", [["-o", "a.csv"], ["--output", "a.csv"], ["--out", "a.csv"], ["--output=a.csv"], ["-oa.csv"]]
+)
 @pytest.mark.parametrize("command", ["export", "movie", "plot"])
 def test_the_file_to_write_is_output_everywhere(command, option, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     line = refused(command, *option, "run.h5")
     assert line.startswith({"export": "run.h5: there is no", "movie": "a.csv: ", "plot": "a.csv: figures are"}[command])
+    assert command == "plot" or "-o a.csv: another file" in refused(command, "run.h5", "b.csv", *option)
 
 
 def test_a_softening_without_a_length_drops_the_one_that_was_written():

@@ -123,9 +123,7 @@ class View:
         if (run, frame) not in self._models:
             profile, data = self.profile(run, frame), self.runs[run]
             if not self.model:
-                raise InputError(
-                    f"residuals: of which model? Give one of {', '.join([*MODELS, GIVEN])} ('--model king')"
-                )
+                raise InputError(f"residuals: of which model? Give one of {', '.join([*MODELS, GIVEN])} (--model king)")
             if profile.cylindrical:
                 raise InputError(f"model {self.model}: is a sphere, and the profile is about an axis; leave one out")
             species = "" if data.species is None else data.run.species_names[data.species]

@@ -131,16 +131,23 @@ def found(path: str) -> dict[str, str]:
 
 
 def _components(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
-    """The components of a name, or a key of each; of several the items that they have in common once."""
-    (name, *keys), items, found = names, set[str](), dict[str, str]()
+    """The components of a name, or a key of each."""
+    (name, *keys), found = names, dict[str, str]()
     for kind in kinds:
-        if name in registry(kind) or (name in summaries(kind) and not keys):
-            text = key_text(options_of(registry(kind).load(name)), keys) if keys else component(kind, name)
-            lines = [line for line in text.splitlines() if line not in items]
-            items |= {line for line in lines if line.startswith("- ")}
-            if any(lines):
-                found[f"{name} ({registry(kind).kind.replace('_', ' ')})"] = "\n".join(lines)
+        known = name in registry(kind) or (name in summaries(kind) and not keys)
+        if known and (text := key_text(options_of(registry(kind).load(name)), keys) if keys else component(kind, name)):
+            found[f"{name} ({registry(kind).kind.replace('_', ' ')})"] = text
     return found
+
+
+def page(path: str) -> dict[str, str]:
+    """:func:`found` for a page: the items that several components of a name have in common once. Raises InputError."""
+    items, shown = set[str](), dict[str, str]()
+    for title, text in found(path).items():
+        lines = [line for line in text.splitlines() if line not in items]
+        items |= {line for line in lines if line.startswith("- ")}
+        shown |= {title: "\n".join(lines)} if any(lines) else {}
+    return shown
 
 
 def _keys(group_key: str, names: list[str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ def docs(
 ) -> int:
     """Open the manual in a browser: tutorials, how-tos, every key and component, the Python API, how it works.
 
-    It is built once by Sphinx, without a network, in some ten seconds. Where
+    It is built once by Sphinx, without a network, in about half a minute. Where
     there is no screen its path is printed.
 
     \b
@@ -39,7 +39,7 @@ def docs(
     target = build or folder() / "manual"
     first = target / "manual" / "index.html"
     if build is not None or not first.exists() or first.stat().st_mtime < _changed():
-        print_message("building the manual with Sphinx (once, in some ten seconds) …")
+        print_message("building the manual with Sphinx (half a minute the first time) …")
         done = subprocess.run(**child.python("-m", "nbody.manual", str(target)), capture_output=True, text=True)
         if done.returncode:
             raise RunFailed(f"the manual was not built: {last_line(done.stderr, 'Sphinx failed')}")

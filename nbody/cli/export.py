@@ -17,9 +17,7 @@ from nbody.exchange import FORMATS, format_of
 class Tables:
     """Tables instead of positions."""
 
-    elements: Annotated[
-        bool, typer.Option("--elements", help="Orbital elements instead of positions: a .csv table.")
-    ] = False
+    elements: Annotated[bool, typer.Option("--elements", help="Orbital elements instead: a .csv table.")] = False
     events: Annotated[bool, typer.Option("--events", help="The table of events instead: a .csv table.")] = False
     about: Annotated[str | None, text_option(ABOUT)] = None
 

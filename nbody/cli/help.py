@@ -32,7 +32,7 @@ def help_command(
       nbody help wisdom_holman
       nbody help run
     """
-    from nbody.cli.components import found, scenario_keys
+    from nbody.cli.components import page, scenario_keys
 
-    pages({title: text for name in names for title, text in found(name).items()} if names else scenario_keys())
+    pages({title: text for name in names for title, text in page(name).items()} if names else scenario_keys())
     return 0

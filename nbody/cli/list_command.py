@@ -4,6 +4,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from nbody.errors import InputError
 from nbody.given import number_in
 
 Context = Any  # Click's; where its class is depends on Typer's version
@@ -21,11 +22,10 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Repeat a list option's name before each of its values, then parse as usual."""
-        if any(each.name == "output" for each in self.params if isinstance(each, TyperArgument)):
-            args = _output_last(args)
+        arguments = [each for each in self.params if isinstance(each, TyperArgument)]
+        given, args = args, _output_last(args) if any(each.name == "output" for each in arguments) else args
         options = {name: each for each in self.params if isinstance(each, TyperOption) for name in each.opts}
-        arguments = (each.nargs for each in self.params if isinstance(each, TyperArgument))
-        lacking = sum(len(args) if number < 0 else number for number in arguments)
+        lacking = sum(len(args) if each.nargs < 0 else each.nargs for each in arguments)
         words: list[str] = []
         option, name, values = None, "", 0  # the option whose value may come next, and the number of its values so far
         for word in args:
@@ -44,6 +44,10 @@ class ListCommand(TyperCommand):
         except Exception as error:
             if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
                 error.ctx = ctx  # type: ignore[attr-defined]
+            if args is not given and "extra argument" in str(error):
+                raise InputError(
+                    f"-o {args[-1]}: another file to write is named too; leave one of the two out"
+                ) from None
             raise
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list:
@@ -57,7 +61,7 @@ class ListCommand(TyperCommand):
 def _output_last(args: list[str]) -> list[str]:
     """The words, with a file that is named as an option's value as the last argument."""
     for k, word in enumerate(args):
-        name, equals, value = word.partition("=")
+        name, equals, value = (f"-o={word[2:].lstrip('=')}" if word[:2] == "-o" != word else word).partition("=")
         if name in OUTPUT:
             end = k + 1 if equals else k + 2
             return [*args[:k], *args[end:], "--", *([value] if equals else args[k + 1 : end])]

@@ -32,8 +32,7 @@ def list_names(
     """
     kind = ALSO.get(str(kind), kind)
     if kind is not None and kind not in KINDS:
-        texts = _texts(kind)
-        result_json(texts) if as_json else pages(texts)
+        result_json(_texts(kind, as_json)) if as_json else pages(_texts(kind, as_json))
         return 0
     found = {each: _rows(each) for each in (KINDS if kind is None else (kind,))}
     if as_json:
@@ -45,13 +44,13 @@ def list_names(
     return 0
 
 
-def _texts(name: str) -> dict[str, str]:
+def _texts(name: str, as_json: bool) -> dict[str, str]:
     """What there is to know of the components of a name. Raises InputError."""
-    from nbody.cli.components import found
+    from nbody.cli.components import found, page
 
     if did_you_mean(name, KINDS) and not any(name in imported(each) for each in REGISTRIES.values()):
         raise unknown("kind", name, KINDS)
-    return found(name)
+    return found(name) if as_json else page(name)
 
 
 def _rows(kind: str) -> dict[str, str]:

@@ -66,14 +66,7 @@ class Pictures:
 @grouped
 def movie(
     run: RecordingOrScenario,
-    output: Annotated[
-        Path,
-        argument(
-            "The movie (or -o FILE); its suffix names the format: "
-            + ", ".join(f".{name}" for name in MOVIE_FORMATS)
-            + "."
-        ),
-    ],
+    output: Annotated[Path, argument(f"The movie (or -o FILE); its suffix is .{', .'.join(MOVIE_FORMATS)}.")],
     pictures: Pictures = Pictures(),
     viewpoint: Viewpoint = Viewpoint(),
     overwrite: Overwrite = False,

@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm, Normalize
 
 from nbody.analysis.figure import LOOK, SINGLE, RunFigure, styled_figure
 from nbody.analysis.panel import labelled
-from nbody.errors import counted
+from nbody.errors import InputError, counted
 from nbody.figures import GREY, GRID, INK, plain, tidy_log
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = No
     """Draw quantities of a map, as :meth:`.StabilityMap.plot` says."""
     with rc_context(LOOK):
         if axes is not None:
+            if style:
+                raise InputError("plot: a style is of a whole figure, and axes have theirs; leave one of the two out")
             _draw(found, names[0], axes)
             return cast(RunFigure, axes.figure)
         columns = min(len(names), 2)

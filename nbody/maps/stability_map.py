@@ -195,7 +195,7 @@ class StabilityMap:
 
     def plot(self, *names: str, axes: "Axes | None" = None, style: str = "") -> "RunFigure":
         """A figure in a matplotlib style (a name or a file) with a panel for each of these quantities, by default all; or
-        the first one drawn into ``axes``."""
+        the first one drawn into ``axes``, without a style. Raises InputError."""
         from nbody.maps.picture import plot_map
 
         return plot_map(self, names or tuple(self.values), axes, style)

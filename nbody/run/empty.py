@@ -100,8 +100,8 @@ class Collected:
 
 
 def _asked(given: dict[str, Any] | Setup, bodies: Particles | None) -> tuple[Scenario, bool]:
-    """The scenario of bodies (None: of one that stands for them, without a softening), and whether nothing says where the
-    run ends. Raises InputError: values do not fit."""
+    """The scenario of bodies, and whether nothing says where the run ends. If ``bodies`` is None, one body without a
+    softening takes their place. Raises InputError: values do not fit."""
     if isinstance(given, Setup):
         return given.scenario, given.open_ended
     others = {

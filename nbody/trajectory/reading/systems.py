@@ -21,6 +21,8 @@ UNFINISHED = "unfinished"
 """In place of ``done`` if the run was interrupted, or is still running: the column ``time`` says what was reached."""
 
 QUANTILES = (0.1, 0.5, 0.9, 1.0)
+SAME = {"G", "event_rows", "index", "name", "position", "units", "velocity", "without_potential"}
+"""What a system has of the recording: of positions and velocities its own; an ensemble has no events."""
 
 
 def number_of_systems(resolved: Mapping[str, Any]) -> int:
@@ -37,11 +39,8 @@ def system_table(run: RecordedFrames) -> Table:
 
     count = number_of_systems(run.resolved)
     if not count or any(run.widths.get(name) != count for name in COLUMNS) or not len(run):
-        raise InputError(
-            f"{printable(run.path)}: holds no ensemble of systems with a frame; see 'ensemble' in a scenario"
-        )
-    widths = run.widths.items()
-    more = [name for name, width in widths if name.startswith(SYSTEM) and name not in COLUMNS and width == count]
+        raise InputError(f"{printable(run.path)}: holds no ensemble with a frame; see 'ensemble' in a scenario")
+    more = [k for k, width in run.widths.items() if k.startswith(SYSTEM) and k not in COLUMNS and width == count]
     energy, *last = (run.observable(name) for name in COLUMNS)
     time, steps, closest, status = (values[-1] for values in last)
     names = (STATUS[0] if run.complete else UNFINISHED, *STATUS[1:])
@@ -91,11 +90,12 @@ class System:
             raise InputError(f"{printable(run.path)}: there is no system {number}; it has {count}, counted from 0")
         self.number, self.count = number, run.count // count
         self._run, self._rows = run, slice(number * self.count, (number + 1) * self.count)
+        self.path, self.resolved, self.step, self.widths = run.path, run.resolved, run.step, run.widths
         self.mass, self.id, self.species = (each[self._rows] for each in (run.mass, run.id, run.species))
-        self.time: Array = run.observable("system_time")[:, number]
+        self.species_names, self.time = run.species_names, run.observable("system_time")[:, number]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._run, name)
+        found = getattr(self._run, name) if name in SAME else object.__getattribute__(self, name)
         return found[:, self._rows] if name in ("position", "velocity") else found
 
     def __len__(self) -> int:
