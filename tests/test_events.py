@@ -278,7 +278,7 @@ def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engin
         run.run(steps=15)
         found.append(rows(run))
         few = [size for size in copied if size < 16]
-        assert not few if more else set(few) == {2} and len(copied) - len(few) <= 2 < len(few)  # for the state of the run
+        assert not few if more else set(few) == {2} and len(copied) - len(few) <= 2 < len(few)
     assert len(found[0]) > 1
     np.testing.assert_array_equal(*found)
 
