@@ -22,7 +22,7 @@ def _array(name: str, values: Any, dtype: type) -> Array:
     if unit := str(getattr(values, "unit", None) or ""):
         raise InputError(f"particles: {name}: has the unit '{unit}'; give plain numbers in the units of the run")
     try:
-        given = np.asarray(values)
+        given = np.asarray(() if values is None else values)
         if given.dtype.kind in "cSU":
             raise ValueError
         with np.errstate(invalid="ignore"):  # no int64 is a NaN

@@ -95,7 +95,11 @@ def test_particles_are_taken_with_their_masses_and_species():
             "length: must be greater than 0 for softening 'plummer'",
         ),
         ((X, M), {"softening": "cutoff", "length": np.ones(40)}, "length: must be one number for softening 'cutoff'"),
-        ((X, M), {"length": np.ones(40)}, "length: softening is 'none', which has no length"),
+        (
+            (X, M),
+            {"length": np.ones(40)},
+            "length: softening is 'none', which takes no length; say softening='plummer'",
+        ),
         ((X, M), {"softening": "plumer", "length": 0.1}, "unknown softening 'plumer'"),
         ((X, M), {"softening": "plummer", "length": np.full(40, np.nan)}, "must be a finite number"),
     ],
