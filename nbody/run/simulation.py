@@ -326,7 +326,7 @@ class Simulation:
 
     @property
     def observables(self) -> dict[str, Any]:
-        """The scenario's observables at this moment by name: numbers, or arrays of numbers per system of an ensemble."""
+        """The scenario's observables at this moment by name: numbers, ``megno``; of an ensemble arrays, ``system_megno``."""
         if self._empty:
             return {}
         stepper = self.stepper if self.stepper.begun else self.stepper.copy()
