@@ -188,9 +188,9 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(InputError, match="a style is of a whole figure"):
         nbody.map("map.h5").plot(axes=drawn.axes[0], style="paper.mplstyle")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
-    assert (
-        main(["plot", "map.h5", "--frame", "3"]) == 2 and "--frame belong to plots of runs" in capsys.readouterr().err
-    )
+    assert main(["plot", "map.h5", "--frame", "3"]) == 2
+    assert "--frame: is for recordings, and map.h5 is a map" in capsys.readouterr().err
+    assert main(["export", "map.h5", "a.csv"]) == 2 and "is a map, not a recording" in capsys.readouterr().err
     assert main(["new", "map.h5", "--point", "1.3,0.1", "one.yaml"]) == 0
     assert Scenario.load("one.yaml").resolved()["initial"]["bodies"][2]["e"] == 0.1
     assert (

@@ -100,11 +100,9 @@ def plot(
     words = words or []
     found = _map_of(words)
     runs, plots = _sorted(words) if found is None else ([Path(words[0])], words[1:])
-    given = [
-        f"--{name}" for name, value in vars(choices).items() if value != getattr(Choices(), name) and name != "style"
-    ]
+    given = [name for name, value in vars(choices).items() if value != getattr(Choices(), name) and name != "style"]
     if found and given:
-        raise InputError(f"{words[0]}: is a map, and {', '.join(given)} belong to plots of runs; leave them out")
+        raise InputError(f"--{given[0]}: is for recordings, and {words[0]} is a map; leave it out")
     if not runs:
         raise InputError("no recording is named; write, for example, 'nbody plot output/run.h5 energy'")
     from nbody.analysis.figure import plot as draw

@@ -193,12 +193,12 @@ class StabilityMap:
         alone = member(self.scenario, index)
         return _through_encounters(alone) if self.status.flat[index] == ENCOUNTER else alone
 
-    def plot(self, *names: str, axes: "Axes | None" = None, style: str = "") -> "RunFigure":
+    def plot(self, *names: str, axes: "Axes | None" = None, style: str | Path = "") -> "RunFigure":
         """A figure in a matplotlib style (a name or a file) with a panel for each of these quantities, by default all; or
         the first one drawn into ``axes``, without a style. Raises InputError."""
         from nbody.maps.picture import plot_map
 
-        return plot_map(self, names or tuple(self.values), axes, style)
+        return plot_map(self, names or tuple(self.values), axes, str(style))
 
     # --- How it is made ---
 

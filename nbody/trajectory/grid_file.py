@@ -15,9 +15,7 @@ from nbody.errors import InputError, printable
 from nbody.guarded_child import GuardedReader
 from nbody.input_file import open_regular
 from nbody.output_file import FileKind
-from nbody.trajectory.structure.opening import LIBRARY_SECONDS, SIGNATURE, one_line
-
-MAGIC = b"nbodymap"
+from nbody.trajectory.structure.opening import LIBRARY_SECONDS, MAP_END, SIGNATURE, one_line
 
 MAP = FileKind("map", "", "give another --output", SIGNATURE, "output/map.h5")
 
@@ -26,8 +24,8 @@ def is_map(path: str | os.PathLike) -> bool:
     """True if a file is a map, by its last bytes."""
     try:
         with open_regular(Path(path)) as file:
-            file.seek(-min(len(MAGIC), file.seek(0, os.SEEK_END)), os.SEEK_END)
-            return file.read() == MAGIC
+            file.seek(-min(len(MAP_END), file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return file.read() == MAP_END
     except InputError:
         return False
 
@@ -44,7 +42,7 @@ def write_map(draft: Path, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
             dataset, at, attribute = name.partition("@")
             (file[dataset].attrs if at else file)[attribute or name] = text
     with open(draft, "ab") as end:
-        end.write(MAGIC)
+        end.write(MAP_END)
 
 
 def read_map(path: str | os.PathLike) -> dict[str, Any]:

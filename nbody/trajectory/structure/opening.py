@@ -36,7 +36,7 @@ from nbody.trajectory.structure.contents import (
 Array = np.ndarray
 Bytes = bytes | Array
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
+SIGNATURE, MAP_END = b"\x89HDF\r\n\x1a\n", b"nbodymap"  # the first bytes of HDF5, and the last ones of a map
 LIBRARY_SECONDS = 10.0
 """Of processor time, for each answer of the library in its child process (the first one opens the file)."""
 
@@ -227,6 +227,8 @@ def _open(path: str | os.PathLike, writable: bool) -> int:
             raise InputError(f"{path}: is empty; give a recording made by 'nbody run'")
         if all(os.pread(fd, 8, at) != SIGNATURE for at in (0, *(2**k for k in range(9, size.bit_length())))):
             raise InputError(f"{path}: is not an HDF5 file; give a recording made by 'nbody run'")
+        if os.pread(fd, len(MAP_END), max(size - len(MAP_END), 0)) == MAP_END:
+            raise InputError(f"{path}: is a map, not a recording; nbody.map reads it, and 'nbody plot' draws it")
     except BaseException:
         os.close(fd)
         raise
