@@ -15,7 +15,7 @@ OPTION = re.compile(r"""((?<!\w)'.*?'(?!\w)|nbody\ [a-z]+\ .*\ --.*)|(?<![^\s(])
 
 
 def worded(line: str) -> str:
-    """A line for the user; outside of the command line it names arguments of Python, ``dt`` for ``--dt``, but in quotes."""
+    """A line for the user: outside the command line ``--dt`` becomes the argument ``dt``, except in quotes and commands."""
     return line if command_line else OPTION.sub(lambda each: each[1] or (each[2] or "").replace("-", "_"), line)
 
 
