@@ -108,9 +108,10 @@ def kernels_for(
 
     @compute.kernel("gpu", **bound)
     def move(X, V, ends, mass, moves, repeat, is_step, critical, systems, tangents, fields):
-        """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
-        of a kick and of the drift after it. ``is_step`` 1: these are steps, which end where planets meet; 0: move all
-        systems."""
+        """Make all moves ``repeat`` times, from Jacobi coordinates X and velocities V, (S n, 3), to those of ``ends``, which
+        may be the same. A row of ``moves`` is the length of a kick and of the drift after it; ``mass``, (S, n), is times G;
+        ``systems`` are what ends each, its steps and its least distance, (S,). ``is_step`` 1: these are steps, which end
+        where planets meet; 0: move all systems."""
         (end_X, end_V), (dX, dV, numbers_of), (status, made, closest) = ends, tangents, systems
         order, parameters, G, origin, dt, per_c2 = fields
         rows = cuda.shared.array((7, of_bodies), np.float64)
@@ -198,8 +199,8 @@ def kernels_for(
 
     @compute.kernel("gpu")
     def present(X, V, mass, order, per_c2, body, velocity):
-        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates,
-        which they replace; with relativity V are momenta per mass."""
+        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates;
+        with relativity V are momenta per mass. X and V are overwritten."""
         s = cuda.grid(1)
         if s < mass.shape[0]:
             first, m, inner = s * bodies, mass[s], mass[s, 0]
