@@ -25,7 +25,6 @@ from nbody.fields.field import Term
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.few_bodies import per_c2
 from nbody.integrators.solvers import jacobi
-from nbody.integrators.solvers.map_fields import terms_of
 from nbody.integrators.solvers.systems.cpu_map import coordinates
 from nbody.integrators.solvers.systems.gpu_lanes import FAR, Lane, Shared, lane_functions
 from nbody.integrators.solvers.systems.scheme import DONE, NOT_FINITE, MapsAsked
@@ -234,10 +233,9 @@ class DeviceMaps:
         self._threads = max(THREADS, lanes)
         self._groups = self._threads // lanes
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(asked.order)
-        fields, terms, parameters = fields_of(asked.motion.engine), terms_of(asked.motion), np.zeros((1, 1))
-        self._per_c2 = per_c2(asked.motion)
-        if fields is not None and terms:
-            parameters = fields.parameters
+        fields, self._per_c2 = fields_of(asked.motion.engine), per_c2(asked.motion)
+        terms: tuple[Term, ...] = fields.terms if fields is not None else ()
+        parameters = fields.parameters if fields is not None and terms else np.zeros((1, 1))
         of_fields = asked.motion.engine.gravity.G, state.clock.origin, asked.dt, self._per_c2
         self._fields = self._order, cuda.to_device(parameters), *map(np.float64, of_fields)
         resident = RESIDENT_VARIED if tangents.count or terms else RESIDENT
