@@ -254,11 +254,11 @@ class BodyRow:
         return array[at]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        array, at = self._place(name)
-        if not array.flags.writeable:
-            raise InputError(
-                f"particles: {name}: can't be set: these particles are of an earlier moment, or it never can"
-            )
+        array, at = self._place("species" if name == "name" else name)  # whose names these are
+        if name == "name" or not array.flags.writeable:
+            fixed = name in ("id", "species", "name")
+            why = "it is fixed at the beginning" if fixed else "these particles are of an earlier moment"
+            raise InputError(f"particles: {name}: can't be set: {why}")
         try:
             array[at] = value
         except (TypeError, ValueError):

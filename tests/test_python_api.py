@@ -17,6 +17,7 @@ from nbody.initial import GENERATORS
 from nbody.initial.functions import function
 from nbody.particles import Particles
 from nbody.run.resume import rerun, resume
+from nbody.scenario import OPTIONS
 from nbody.trajectory import first_difference
 
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64"}
@@ -497,6 +498,9 @@ def test_one_of_the_particles_has_the_names_of_its_numbers_and_counts_when_it_is
             setattr(run.particles[1], name, value)
     with pytest.raises(InputError, match="can't be set: these particles are of an earlier moment"):
         planet.x = 3.0
+    for name in ("id", "name"):
+        with pytest.raises(InputError, match=f"particles: {name}: can't be set: it is fixed at the beginning"):
+            setattr(run.particles[0], name, 5)
     with pytest.raises(AttributeError, match="this body has no 'r'"):
         run.particles[0].r = 1.0
     with pytest.raises(IndexError, match=r"no body 2; particles\[…\] counts from 0 to 1"):
@@ -557,6 +561,8 @@ def test_warnings_and_lines_for_notify_name_arguments_too(monkeypatch):
     assert said[-1].endswith("more than float32 sums can keep; take precision auto")
     assert errors.worded("check it with 'nbody info --verify'") == "check it with 'nbody info --verify'"  # to be typed
     assert errors.worded("can't be: --overwrite, see 'a --dt'") == "can't be: overwrite, see 'a --dt'"
+    typed = [name for name, option in OPTIONS.items() if option.help or option.takes == "texts"]
+    assert [errors.worded(f"--{name.replace('_', '-')}") for name in typed] == typed
 
 
 def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):

@@ -191,8 +191,8 @@ def removed(ids: Any, now: Particles) -> Array:
 
 
 def changed(ids: Any, values: dict[str, Any], now: Particles) -> tuple[Particles, Array]:
-    """All bodies after a change, and the row numbers of those with these ids, of all if None, which get the ``values``: one
-    for each body, or one for all. Raises InputError."""
+    """Give the bodies with these ids, or all if None, new ``values``: one for each body, or one for all. Returns all bodies
+    after the change, and the row numbers of those that changed. Raises InputError."""
     chosen = np.arange(now.count) if ids is None else rows_of(now, ids, "change: ")
     if len(np.unique(chosen)) < len(chosen):
         raise InputError("change: an id is given twice; give each once")
@@ -212,18 +212,18 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     try:
         given = np.asarray(value, np.float64)
         # NumPy would take a number per body for all its coordinates, and drop a unit.
-        if given.shape not in ((), shape[1:], shape) or getattr(value, "unit", None) is not None:
+        if given.shape not in ((), shape[1:], shape) or str(getattr(value, "unit", None) or ""):
             raise ValueError
         after[chosen] = given
     except (TypeError, ValueError):
         raise InputError(
-            f"change: {name}: must have one value for all, or one for each, {shape}; got {shown(value)}"
+            f"change: {name}: must be plain numbers, one for all or one for each, {shape}; got {shown(value)}"
         ) from None
     return after
 
 
 def altered(after: Particles, chosen: Array) -> Array:
-    """Rows of the change of some bodies, by their row numbers, to what they are in ``after``."""
+    """The events of a change of the bodies ``chosen``, by their row numbers, to what they are in ``after``."""
     return event_rows(CHANGE, after.rows(chosen))
 
 
@@ -234,8 +234,8 @@ class NoRadii(np.ndarray):
         raise InputError("particles: radius: the bodies of this run have none; give radii at its beginning")
 
 
-class InHand:
-    """The particles of a run that a user has: what is written into them before the next step counts."""
+class WritableParticles:
+    """The present particles of a run, for the user: what is written into them before the next step takes effect."""
 
     def __init__(self, stepper: "Stepper") -> None:
         self._stepper = stepper

@@ -1,5 +1,5 @@
-"""A simulation without bodies, as ``nbody.Simulation()`` is, or as one is of which all were removed: it collects those that
-are added until it begins."""
+"""A simulation that has not begun: it collects bodies until it has some, and a time step if its scheme needs one. Also one
+of which all bodies were removed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,7 +65,7 @@ class Collected:
 
     @property
     def waits(self) -> bool:
-        """True if the run can't begin: there are no bodies, or the scheme needs a time step that nobody has given."""
+        """True if the run can't begin yet: it has no bodies, or no time step (``dt``) and its scheme needs one."""
         chosen = self.scenario.integrator
         return not self.bodies.count or (chosen.dt is None and not INTEGRATORS.load(chosen.scheme).facts.adaptive)
 
@@ -104,13 +104,9 @@ def _asked(given: dict[str, Any] | Setup, bodies: Particles | None) -> tuple[Sce
     softening takes their place. Raises InputError: values do not fit."""
     if isinstance(given, Setup):
         return given.scenario, given.open_ended
-    others = {
-        "output",
-        "overwrite",
-        "notify",
-        "on_collision",
-        *(["softening", "length", "particles"] * (bodies is None)),
-    }
+    others = {"output", "overwrite", "notify", "on_collision"}
+    if bodies is None:
+        others |= {"softening", "length", "particles"}
     values = {name: value for name, value in given.items() if name not in others}
     asked = asked_for(bodies or Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
     INTEGRATORS.check(asked.scenario.integrator.scheme, "integrator.scheme: ")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 STEPS_PER_CALL, SECONDS_PER_CALL = 10_000, 0.05
-"""The most steps of :meth:`EventLog.make_steps` between two moments at which Ctrl-C is heard; there are more than one only
-while they take less than these seconds."""
+"""The most steps of :meth:`EventLog.make_steps` before it looks for Ctrl-C. If they take longer than this, it looks after
+each step."""
 
 
 class EventLog(Observer):
@@ -46,7 +46,7 @@ class EventLog(Observer):
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned, self.stopped, self._at_once = 0, False, "", 1
-        self._alone = stop_on_signals(signals=(SIGINT,))  # of single steps, which are as short as making it
+        self._alone = stop_on_signals(signals=(SIGINT,))  # of single steps: to make one takes as long
 
     @property
     def rows(self) -> np.ndarray:
@@ -118,7 +118,7 @@ class EventLog(Observer):
             self._stop(event_line(happened.row[0], *self._shown_time(), names))
         if event.call is not None:
             try:
-                self.ended |= not self._stepper.hand.show_to(event.call)
+                self.ended |= not self._stepper.writable.show_to(event.call)
             except Exception as error:  # the file is finished in good order first
                 self.failure = error
                 return False

@@ -92,7 +92,7 @@ class Callback(Observer):
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
-            return self._stepper.hand.show_to(self._function)
+            return self._stepper.writable.show_to(self._function)
         except Exception as error:  # the file is finished in good order first
             self.failure = error
             return False

@@ -332,12 +332,12 @@ def _recent_scenario(particles: int, dimensions: int, /, **values: Any) -> Scena
     return Scenario.from_dict(base, keywords=values)
 
 
-# --- Who gets lines ---
+# --- Messages ---
 
 
 def listener(notify: Notify | None = None) -> Notify:
-    """Who gets the lines for the user, in the words of Python or of the command line. If a program names nobody: ``print``
-    in a notebook (and not in IPython in a terminal); else nobody."""
+    """The function that gets the messages for the user, worded for Python or for the command line
+    (:func:`~nbody.errors.worded`). The default is ``print`` in a notebook; elsewhere messages are dropped."""
     if notify is None:
         ipython = sys.modules.get("IPython")
         shell = ipython.get_ipython() if ipython is not None else None

@@ -138,10 +138,8 @@ class Simulation:
         else:
             from nbody.run.empty import Collected
 
-            self._collected = Collected(
-                {**values, "output": output, "overwrite": overwrite, "notify": notify, "on_collision": on_collision},
-                make,
-            )
+            own = {"output": output, "overwrite": overwrite, "notify": notify, "on_collision": on_collision}
+            self._collected = Collected(values | own, make)
 
     def __getattr__(self, name: str) -> Any:
         """Begin the run of the bodies that were added to an empty simulation, when it is needed."""
@@ -178,7 +176,7 @@ class Simulation:
 
     @property
     def _waiting(self) -> "Collected | None":
-        """What collects bodies, if the run can't begin with them yet; looking at them and changing them can."""
+        """What collects bodies, while the run can't begin. They can be read and changed."""
         collected = vars(self).get("_collected")
         return collected if collected is not None and collected.waits else None
 
@@ -255,8 +253,8 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
-        if (empty := self._waiting) is not None:
-            return _still_empty(type(self), empty.given, empty.bodies, empty.used)
+        if (waiting := self._waiting) is not None:
+            return _still_empty(type(self), waiting.given, waiting.bodies, waiting.used)
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
@@ -266,9 +264,9 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if (empty := self._waiting) is not None:
-            given = empty.given if isinstance(empty.given, Setup) else empty.given | {"notify": None}
-            return _still_empty, (type(self), given, empty.bodies, empty.used)
+        if (waiting := self._waiting) is not None:
+            given = waiting.given if isinstance(waiting.given, Setup) else waiting.given | {"notify": None}
+            return _still_empty, (type(self), given, waiting.bodies, waiting.used)
         self._require_ready()
         return _going_on, (type(self), self.setup, self.recording.start())
 
@@ -367,7 +365,7 @@ class Simulation:
         ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
         others; take copies for your own arithmetic.
         """
-        return self._waiting.bodies if self._waiting else self.stepper.hand.particles()
+        return self._waiting.bodies if self._waiting else self.stepper.writable.particles()
 
     def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
         """Add bodies between two steps, or to an empty simulation. Returns their ids. ::
@@ -437,7 +435,7 @@ class Simulation:
 
     def _take_written(self) -> None:
         """Let what was written into :attr:`particles` count."""
-        if (rows := self.stepper.hand.written()) is not None:
+        if (rows := self.stepper.writable.written()) is not None:
             self._apply(rows)
 
     def _apply(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:
@@ -744,7 +742,7 @@ def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simu
 def _still_empty(
     kind: type[Simulation], given: dict[str, Any] | Setup, bodies: Particles, used: np.ndarray
 ) -> Simulation:
-    """A simulation without bodies that goes on where another one was."""
+    """A copy of a simulation that has not begun."""
     made = kind.__new__(kind)
     if isinstance(given, Setup):
         made._be_empty(given, bodies, used)

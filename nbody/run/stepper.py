@@ -17,7 +17,7 @@ from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
-from nbody.run.changes import InHand
+from nbody.run.changes import WritableParticles
 from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
@@ -53,7 +53,7 @@ class Stepper:
         watch: looks for events in every step; None if there are none to look for.
         cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
-        hand: the particles that a user has.
+        writable: the present particles, into which the user may write.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
 
@@ -61,7 +61,7 @@ class Stepper:
         self.setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
-        self.hand = InHand(self)
+        self.writable = WritableParticles(self)
         self.watch: EventWatch | None = None
         self.cut: Stepper | None = None
         self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles]

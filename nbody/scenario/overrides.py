@@ -122,8 +122,8 @@ def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, gi
 
 
 def plain_python(value: object) -> Any:
-    """Convert NumPy scalars and arrays, groups of keys, and Astropy's units, and quantities of Astropy or AMUSE (of
-    ``300 * u.Msun`` the text ``300.0 solMass``) inside ``value`` to Python's types."""
+    """``value`` in Python's types: NumPy scalars and arrays, groups of keys, and units and quantities of Astropy or AMUSE
+    inside it are converted; ``300 * u.Msun`` becomes the text ``300.0 solMass``."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
     if (unit := getattr(value, "unit", None)) is not None:
