@@ -74,8 +74,8 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
-    """`` (did you mean 'x'?)`` for what others call ``name`` (``meant``), or for the nearest known name, or nothing when
-    none is near. Capital letters count as small ones; of the names of files the stems are compared."""
+    """`` (did you mean 'x'?)``: what ``meant`` has for ``name``, a word of other programs, else the nearest known name;
+    empty if none is near. Case is ignored; names of files are compared without their endings."""
     names = {_compared(each): each for each in reversed(list(known)) if each[:1] != "_"}
     plain = _compared(str(name))
     close = get_close_matches(plain, names, n=1, cutoff=0.61)
@@ -101,7 +101,7 @@ def unknown(
     kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: "",
     meant: Mapping[str, str] | None = None,
 ) -> InputError:  # fmt: skip
-    """The error for a name that a registry lacks: the nearest, or what others call so (``meant``), and all with marks."""
+    """The error for an unknown name: it proposes one as :func:`did_you_mean`, and lists the known names with marks."""
     names = list(known)
     listed = ", ".join(each + mark(each) for each in names)
     return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names, meant)}; one of: {listed}")

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-errors.command_line = True  # whatever test is the first to call the command line
+errors.command_line = True  # messages have the words of the command line in every test, whichever runs first
 
 # What tests measure is not for the user's own runs.
 os.environ["XDG_CACHE_HOME"] = str(

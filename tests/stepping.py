@@ -32,7 +32,7 @@ def interrupt_at(simulation, step, at_most=sys.maxsize):
 
 
 def interrupted(run, *arguments, **values):
-    """The summary of ``run``, a method of a simulation that records its steps, which a signal ends."""
+    """Call a method of a simulation that is ended by a signal, and return the simulation's summary."""
     with pytest.raises(KeyboardInterrupt, match="interrupted at step"):
         run(*arguments, **values)
     assert run.__self__.summary.interrupted

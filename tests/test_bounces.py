@@ -237,6 +237,8 @@ def test_bodies_that_rest_on_one_another_end_a_run_with_the_fix_also_if_it_is_co
             run.integrate(5.0)
         said.append(str(error.value))
     assert said[0] == said[1]
+    with pytest.raises(RunFailed, match=line):
+        bouncing(bodies, restitution=0.5, fields=fields).integrate(5.0)
 
 
 @pytest.mark.parametrize("scheme", [{"scheme": "leapfrog_adaptive", "dt": 1.0}, {"scheme": "hermite4", "eta": 0.02}])

@@ -137,6 +137,7 @@ def test_an_id_is_never_used_again():
         (lambda run: run.add(mass=1, position=[0, 0], velocity=[0, 0]), "are in 2-D, and the run is in 3-D"),
         (lambda run: run.change(1), "change: to what"),
         (lambda run: run.change(1, mass=-1), "change: mass of the body with the id 1 is negative"),
+        (lambda run: run.change(1, mass="3 Msun"), "change: mass: must be plain numbers, one for all or one for each"),
         (lambda run: run.change([1, 2, 1], mass=[1, 2, 3]), "change: an id is given twice"),
         (lambda run: run.change([1, 2], position=[[0, 0, 0]] * 3), "one for each"),
         (lambda run: run.change([1, 2], position=[1.0, 2.0]), "one for each"),

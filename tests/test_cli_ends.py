@@ -116,7 +116,7 @@ def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):
         run = begun("-m", "nbody", "run", "long.yaml", cwd=tmp_path)
         time.sleep(moment)
         error = ""
-        for _ in range(3):  # Python ignores one that comes within a callback of its own
+        for _ in range(3):  # Python itself drops one that it raises in a destructor or a weak reference's callback
             run.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 _, error = run.communicate(timeout=60)

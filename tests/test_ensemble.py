@@ -161,7 +161,7 @@ def test_the_energy_of_all_is_the_sum_and_each_system_has_its_own(tmp_path):
 
 
 def test_plots_of_an_ensemble_have_a_colour_per_system_and_take_one(tmp_path):
-    """Not all as one cluster: an energy, and orbits about its own star, of each."""
+    """Each system has its own energy, and orbits about its own star."""
     observed = {"dt": 5.0, "observables": ["megno"]}
     with recorded(pairs_of_planets(record=observed), tmp_path / "run.h5") as run:
         said = []
@@ -331,7 +331,7 @@ def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
 def test_a_system_has_a_whole_number(number, message, tmp_path):
     with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
         assert copy.copy(run.system(1.0)).number == 1
-        with pytest.raises(AttributeError, match="no attribute 'at'"):  # which would be that of all systems
+        with pytest.raises(AttributeError, match="no attribute 'at'"):  # a run has it, for all systems together
             run.system(1).at(0.0)
         with pytest.raises(InputError, match=message):
             run.system(number)

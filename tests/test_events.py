@@ -271,7 +271,7 @@ def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engin
         return now
 
     monkeypatch.setattr(Stepper, "bodies", counted)
-    for more in ([], ["escape > 1000"]):  # which looks at all
+    for more in ([], ["escape > 1000"]):  # an escape needs all bodies
         events = ["crossing(5, 6, axis=x)", "closest(5, 6)", *more]
         run = nbody.Simulation(bodies, dt=0.2, softening=0.3, precision="float32", engine=engine, events=events)
         copied.clear()

@@ -16,9 +16,8 @@ DT = 0.1
 
 
 def crowd(touching=0.0):
-    """A star, and planets of which two are near each other, two come near each other in the next step, two are near
-    the star (on a CPU one that was so alone, or that left it, would move otherwise), and one has no mass and is near the
-    first."""
+    """A star, and planets of which two are near each other, two come near each other in the next step, two stay near
+    the star (on a CPU, tides act within the step on one that is there alone), and one has no mass and is near the first."""
     radius = np.array([1.0, 1.02, 1.5, 1.5, 2.0, 0.15, 0.2, 1.0])
     angle = np.array([0.0, 0.002, 1.0, 1.135, 3.0, 5.0, 2.0, 0.02])
     x = np.stack([radius * np.cos(angle), radius * np.sin(angle), 0 * angle], axis=1)
@@ -73,20 +72,34 @@ def test_bodies_that_touch_on_a_gpu_merge_as_on_the_cpu():
     np.testing.assert_allclose(found[1].position, found[0].position, atol=1e-12)
 
 
+def near_its_star(engine, speed, **values):
+    """A planet that falls towards its star from 0.5, alone, and two far ones."""
+    x = [[0, 0, 0], [0.5, 0, 0], [0, 5, 0], [-9, 0, 0]]
+    v = [[0, 0, 0], [0, speed, 0], [-0.4, 0, 0], [0, -0.3, 0]]
+    keys = {"integrator": "hybrid", "dt": 0.25, "engine": engine, "precision": "float64", "softening": "none"}
+    return nbody.Simulation(Particles([1, 1e-6, 1e-6, 1e-6], x, v, radius=[0.02] * 4), **keys, **values)
+
+
 @pytest.mark.simulated
 def test_a_body_that_falls_on_its_star_alone_merges_with_it():
-    x = [[0, 0, 0], [0.5, 0, 0], [0, 5, 0], [-9, 0, 0]]
-    v = [[0, 0, 0], [0, 1e-3, 0], [-0.4, 0, 0], [0, -0.3, 0]]
-    fall = Particles([1, 1e-6, 1e-6, 1e-6], x, v, radius=[0.02] * 4)
     times = []
     for engine in ("cpu", "gpu-tiled"):
-        run = nbody.Simulation(
-            fall, integrator="hybrid", dt=0.25, collisions="merge", engine=engine, precision="float64", softening="none"
-        )
+        run = near_its_star(engine, speed=1e-3, collisions="merge")
         while run.particles.count == 4 and run.time < 2:
             run.step()
         times.append(run.time)
     assert times[0] == times[1] < 0.75  # it falls in π/8
+
+
+@pytest.mark.simulated
+def test_a_body_that_passes_its_star_alone_moves_as_on_the_cpu():
+    """There tides act on it in parts of a step, too: of 1e-6 r/d³, or 1e-10 in that time."""
+    ends = []
+    for engine in ("cpu", "gpu-tiled"):
+        run = near_its_star(engine, speed=0.6)
+        run.step(2)
+        ends.append(run.particles.position)
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-9)
 
 
 def test_the_hybrid_says_what_it_cannot_do_on_a_gpu():

@@ -440,7 +440,7 @@ def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
         expected[left] = bodies.position
         assert np.array_equal(frame.position[rows], source.shown.of(expected)[rows])
         assert np.array_equal(np.flatnonzero(frame.mass), left)
-        assert source.speeds == speed_scale([*speeds, bodies.velocity]), "their places have no speed"
+        assert source.speeds == speed_scale([*speeds, bodies.velocity]), "removed bodies have no speed"
         clock.step(-1)
         assert drawn(source.moment(clock.at).first.position).all(), "they are there when one goes back"
 

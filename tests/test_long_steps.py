@@ -166,7 +166,7 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
 
 
 def test_control_c_ends_a_loop_over_calls_between_two_whole_steps():
-    """It is raised though the call that it ends has made its last step; a call of many steps without a file hears it too."""
+    """It is raised even if the call has just made its last step; and it ends a call of many steps that records nothing."""
     run = nbody.Simulation(nbody.plummer(8), dt=0.01, softening=0.1)
     press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt, match="interrupted at step 20"):

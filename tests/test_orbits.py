@@ -238,13 +238,16 @@ def test_a_body_at_the_place_of_its_focus_has_no_orbit():
 
 
 def test_elements_of_one_body_and_by_name():
-    found = nbody.orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1}, {"m": 1e-3, "a": 2, "e": 0.1}]))
+    planets = nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1}, {"m": 1e-3, "a": 2, "e": 0.1}])
+    found = nbody.orbits(planets)
     assert found[1].e == found["e"][1] == found[[1]].e[0] and len(found[:1]) == 1 and f"{found[1].a:.3f}" == "2.000"
     assert [*repr(found).split()[:3], len(repr(found).splitlines())] == ["id", "a", "e", 3]
     named = nbody.orbits(
         nbody.planets(bodies=[{"m": 1, "name": "sun"}, {"m": 0, "a": 1, "e": 0.1, "omega": -1e-9, "name": "b"}])
     )
     assert repr(named[:1]).split()[7:] == ["b", "1", "0.1", "0", "0", "0", "0"] and round(named.omega[0]) == 360
+    history = orbits_over_time([planets, planets], 1.0)
+    assert history[1].T.shape == (2,) and history[:1].T.shape == (2, 1) and "1 body at 2 times" in repr(history[1])
     with pytest.raises(KeyError, match="did you mean 'a'"):
         found["A"]
     with pytest.raises(IndexError):

@@ -319,7 +319,7 @@ def test_a_gpu_has_the_same_particles_arrays_and_threads(tmp_path):
         with Trajectory(tmp_path / f"{engine}.h5") as run:
             assert list(run.step) == [0, 1, 2, 3] and np.array_equal(run.position[3], view)
     assert np.allclose(ends[0], ends[1], rtol=1e-12)
-    for engine, precision in {"auto": "float32", "cpu": "float64"}.items():  # nobody has asked for one
+    for engine, precision in {"auto": "float32", "cpu": "float64"}.items():  # where none is given
         assert Simulation(few, dt=0.01, softening=0.25, engine=engine).scenario.precision == precision
 
 

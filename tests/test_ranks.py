@@ -195,7 +195,7 @@ def test_the_death_of_a_rank_ends_the_others_and_one_process_can_go_on(long, tmp
 
 @pytest.mark.parametrize("case", ["stopped", "stopped_in_an_evaluation", "stopped_elsewhere"])
 def test_a_rank_that_hangs_is_named_and_ends_the_run(tmp_path, case):
-    code, _, messages = together(2, ROOT / "tests/ranks_session.py", case, tmp_path, NBODY_RANK_PATIENCE="2")
+    code, _, messages = together(3, ROOT / "tests/ranks_session.py", case, tmp_path, NBODY_RANK_PATIENCE="2")
     assert code not in (0, None) and "has waited 2 s for rank 1;" in messages
 
 

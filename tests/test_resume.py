@@ -50,7 +50,7 @@ def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
         "integrator": {"scheme": scheme, "dt": 1 / 64, "end": 4.0}, "engine": "cpu", "precision": "float64",
         **({"ensemble": {"systems": systems}} if systems else {}),
     }  # fmt: skip
-    assert plan(Scenario.from_dict(values)).header().state_bytes > 0  # of a scheme that no run has prepared
+    assert plan(Scenario.from_dict(values)).header().state_bytes > 0  # before any run with this scheme
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     names = 100  # bytes of the arrays' names, which may grow
     assert state_bytes(run.stepper.arrays(), {}) <= run.setup.plan.header().state_bytes + names

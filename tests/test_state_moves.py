@@ -70,7 +70,9 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
 
     # A state whose frames are large has room for one on the device.
     monkeypatch.setattr(frames, "BLOCK_BYTES", 1)
+    assert frames.device_blocks(150, "float64") == 2
     monkeypatch.setattr(frames, "LARGE_BYTES", 1)
+    assert frames.device_blocks(150, "float64") == 1
     large = DeviceState(bodies, np.float64)
     large.restore(state.arrays())
     for _ in range(3):

@@ -55,7 +55,7 @@ class Elements:
 
     Attributes:
         id: (K,) the bodies.
-        time: the time, a number or (T, 1).
+        time: the time, a number; of (T, K) elements (T, 1).
         mu: G (m₁ + m₂).
         q: the distance of the pericentre; ``a`` = q / (1 - e): the semi-major axis, negative for a hyperbola, infinite for
             a parabola.
@@ -96,12 +96,13 @@ class Elements:
             known = ", ".join(LABELS)
             raise KeyError(f"orbits have no element {chosen!r}{did_you_mean(chosen, dir(self))}; some are {known}")
         columns = {each.name: getattr(self, each.name) for each in fields(self)[:-1] if each.name != "time"}
+        columns |= {"time": np.broadcast_to(self.time, self.a.shape)} if np.ndim(self.time) else {}
         return replace(self, **{name: each[..., chosen][()] for name, each in columns.items()})
 
     def __repr__(self) -> str:
         names = ("a", "e", "inc", "Omega", "omega", "f")
-        if np.ndim(self.a) > 1:
-            return f"<Elements of {counted(len(self), 'body', 'bodies')} at {counted(len(self.a), 'time')}>"
+        if np.ndim(self.a) > np.ndim(self.id):
+            return f"<Elements of {counted(np.size(self.id), 'body', 'bodies')} at {counted(len(self.a), 'time')}>"
         texts = [[f"{x:.6g}" for x in np.ravel(self[each]).tolist()] for each in names]
         texts[3:] = [["0" if x == "360" else x for x in angles] for angles in texts[3:]]
         rows = list(zip([self.names.get(id, str(id)) for id in np.ravel(self.id).tolist()], *texts, strict=True))
@@ -180,9 +181,8 @@ def orbits(
     x, v, mass = relative_motion(particles, rows, focus)
     for good, what in ((mass > 0, "has no mass about it"), (x.any(axis=1), "is at the place of its focus")):
         if not good.all():
-            raise InputError(
-                f"orbits: body {particles.id[rows[good.argmin()]]} {what}; choose another focus with about="
-            )
+            bad = particles.id[rows[good.argmin()]]
+            raise InputError(f"orbits: body {bad} {what}; choose another focus with about=")
     return replace(elements(x, v, G * mass, particles.id[rows], particles.time), names=body_names(particles))
 
 

@@ -33,7 +33,7 @@ from nbody.scenario.values import Finite, Text
 NAMES = tuple(name for name in ARGUMENTS.split(", ") if name not in "Mp")
 """What a function may ask for by the name of an argument."""
 
-COMPONENTS = {  # what others call these
+COMPONENTS = {  # names that users try, and the arguments that there are instead
     "position": "x, y, z", "pos": "x, y, z", "velocity": "vx, vy, vz", "vel": "vx, vy, vz", "mass": "m", "time": "t",
 }  # fmt: skip
 

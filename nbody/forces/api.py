@@ -51,8 +51,8 @@ def accelerations(
         at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
             mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
-        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``, or a number, Plummer's. For that
-            and ``spline`` also one per body, (N,), or a mapping from species; the larger one of a pair counts.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, or a number, Plummer's length.
+        length: of the softening; of ``plummer``, ``spline`` also (N,), or a mapping from species; a pair has the larger one.
         engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
             ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
         precision: a name of :data:`PRECISIONS` that the engine offers.

@@ -212,12 +212,12 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     try:
         given = np.asarray(value, np.float64)
         # NumPy would take a number per body for all its coordinates, and drop a unit.
-        if given.shape not in ((), shape[1:], shape) or getattr(value, "unit", None) is not None:
+        if given.shape not in ((), shape[1:], shape) or str(getattr(value, "unit", None) or ""):
             raise ValueError
         after[chosen] = given
     except (TypeError, ValueError):
         raise InputError(
-            f"change: {name}: must have one value for all, or one for each, {shape}; got {shown(value)}"
+            f"change: {name}: must be plain numbers, one for all or one for each, {shape}; got {shown(value)}"
         ) from None
     return after
 

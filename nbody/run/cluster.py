@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
     @property
     def note(self) -> Path:
-        """The file with the number of a run's job, while it waits or runs."""
+        """The file with the number of the run's job on the cluster, while that waits or runs."""
         return self.path.with_suffix(".job")
 
 

@@ -110,8 +110,8 @@ class NotedSteps:
     def within(
         self, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The bodies at (n,) times within (n,) of these steps: positions and velocities of those that were returned,
-        (n, K, D) each, as the scheme shows them, or by short steps from the ends of these. ``copied`` returns a copy of the
+        """Positions and velocities, (n, K, D) each, of the K bodies ``ids`` at (n,) times within (n,) of these steps: as
+        the scheme interpolates them, or by short steps from the ends of these steps. ``copied`` returns a copy of the
         stepper, at any moment."""
         stepper, rows, sign = self._stepper, self._rows, -1 if self._stepper.turns else 1
         ends = self._all.moments(steps + 1)

@@ -23,13 +23,14 @@ FEWEST, MOST, MOST_NUMBERS = 8, 1024, 2**18
 
 
 class StepPath:
-    """The bodies within the last step of a stepper, which stays as it is: as :mod:`nbody.run.dense`, from one copy.
+    """The bodies at times within the last step of a stepper, as :mod:`nbody.run.dense` finds them. It moves a copy of the
+    stepper, made when it is first needed.
 
     Args:
-        copied: makes the copy, at the end of the step, which from then on is used here only.
-        finder: has the bodies at the beginning of the step. Where the scheme shows no earlier time the bodies are on the
-            cubic from these to those at its ``end``.
-        ids: those of the bodies that are shown; None: all.
+        copied: makes the copy, at the end of the step. Nothing else may move it afterwards.
+        finder: has the bodies at the beginning of the step.
+        end: the bodies at its end. If the scheme can't go back to a time, a cubic from the beginning to here is used.
+        ids: of the bodies that are shown; None: all.
     """
 
     def __init__(

@@ -89,9 +89,7 @@ def _resumed(
     with Trajectory(path) as run:
         particles, stored = _start(run), _scenario(run, facts.get("schedule"))
         functions = bool(run.stored_provenance.get("event_functions"))
-        if (
-            "origin" in facts and changes["end"] is not None
-        ):  # it has turned round: which side of its beginning says nothing
+        if "origin" in facts and changes["end"] is not None:  # after a turn it may be on either side
             more = time_given("--end: ", changes["end"], stored) - facts["time"]
             more = whole_steps("--end: ", more, float(stored.integrator.dt or 1), facts["time"])
             changes = changes | {"end": None, "steps": step + max(0, more)}

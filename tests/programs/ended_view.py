@@ -33,7 +33,7 @@ def waiting(make=Simulation.__init__):
 
 
 def then_go_on(method):
-    """The method, at whose begin the run goes on."""
+    """The method; the run goes on as soon as it is called."""
 
     def called(self):
         gone.set()
@@ -76,9 +76,7 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
 
 
 Desktop.show = show
-LiveRun.wait, LiveRun.close = (
-    then_go_on(LiveRun.wait),
-    then_go_on(LiveRun.close),
-)  # after the command has said what happens
+# The command calls them after it has said what happens to the run.
+LiveRun.wait, LiveRun.close = then_go_on(LiveRun.wait), then_go_on(LiveRun.close)
 waiting()
 sys.exit(main(arguments))

@@ -149,7 +149,7 @@ def notebook(path):
 
 
 def packaged(*arguments):
-    """A command, of the package that is found here."""
+    """Run a command of the package that is found on the path."""
     import nbody
     from nbody.cli import main
 

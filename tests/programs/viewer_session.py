@@ -122,7 +122,7 @@ def drive(window):
             timer.stop()
             print(json.dumps(seen), flush=True)
         act()
-        state["notice"] = window.notice  # which is shown for some seconds
+        state["notice"] = window.notice  # kept here: the window shows it for some seconds only
         window.update()
 
     window.events.draw.connect(count)

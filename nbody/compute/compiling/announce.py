@@ -19,12 +19,12 @@ def _show(line: str) -> None:
 
 
 _notify: list[Notify] = [_show]
-"""The function of the innermost block, until it is called."""
+"""The function of the innermost block, outside of all :func:`_show`, until it is called."""
 
 
 @contextlib.contextmanager
 def announcing(notify: Notify) -> Iterator[None]:
-    """Inside this block ``notify`` gets one line, from another thread, if a kernel takes longer than :data:`LONG`."""
+    """Inside this block ``notify`` gets one line, from another thread, if a kernel compiles for over :data:`LONG`."""
     global _notify
     outer, _notify = _notify, [notify]
     try:

@@ -6,8 +6,9 @@ A step of kick-drift-kick has the length h = 1/ρ. The next one follows from the
 
 with the softened distance r and the relative speed v of each pair. A run backwards makes the same steps, whereas with
 h = 1/ρ(x, v) it would not, and the energy would drift (Huang & Leimkuhler 1997). The sum is a smooth form of the maximum:
-where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. Where ρ₊ would be negative, as of
-pairs that a field has stopped, it is ρ if there is a longest step. Steps need no softening and no jerk, but a pass more.
+where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. If ρ₊ would be negative, as of
+pairs that a field has stopped, it is ρ if there is a longest step. It needs no softening and no jerk, but one more pass over
+the pairs.
 
 For few bodies the loop over steps is compiled with the pair sums in it; else an engine computes the forces.
 """

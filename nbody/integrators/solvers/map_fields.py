@@ -43,12 +43,6 @@ class MapFields(NamedTuple):
     work: np.ndarray
 
 
-def terms_of(motion: Motion) -> tuple[Term, ...]:
-    """Those of the fields in a map."""
-    fields = fields_of(motion.engine)
-    return fields.terms if fields is not None else ()
-
-
 def map_fields(motion: Motion, order: np.ndarray, mass: np.ndarray) -> MapFields | None:
     """The fields of one map with an order and masses of bodies, or of many, (S, n); None without any."""
     fields, n = fields_of(motion.engine), order.shape[-1]

@@ -88,21 +88,14 @@ def coordinates(x: np.ndarray, v: np.ndarray, asked: MapsAsked, vectors: np.ndar
     vectors[:] = np.moveaxis(asked.tangents.first(x.shape[2], D)[..., asked.order], -2, 0)
     none, moves = np.zeros(count, np.int64), asked.chosen.moves(asked.dt, asked.motion)
     systems = systems_of(asked, x, v, X, V, vectors)
-    divided(
-        maps_in(systems.fields is not None),
-        count,
-        systems,
-        moves,
-        asked.chosen.limits,
-        -1,
-        (none, none, np.zeros(count)),
-    )
+    ends = none, none, np.zeros(count)
+    divided(maps_in(systems.fields is not None), count, systems, moves, asked.chosen.limits, -1, ends)
     return X, V
 
 
 @cache
 def maps_in(in_fields: bool) -> Any:
-    """The kernel ``maps`` in a sum of fields."""
+    """The kernel ``maps``, perhaps in external fields."""
     move, begin, present = moving(in_fields)
 
     @inner

@@ -25,7 +25,6 @@ from nbody.fields.field import Term
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.few_bodies import per_c2
 from nbody.integrators.solvers import jacobi
-from nbody.integrators.solvers.map_fields import terms_of
 from nbody.integrators.solvers.systems.cpu_map import coordinates
 from nbody.integrators.solvers.systems.gpu_lanes import FAR, Lane, Shared, lane_functions
 from nbody.integrators.solvers.systems.scheme import DONE, NOT_FINITE, MapsAsked
@@ -109,9 +108,10 @@ def kernels_for(
 
     @compute.kernel("gpu", **bound)
     def move(X, V, ends, mass, moves, repeat, is_step, critical, systems, tangents, fields):
-        """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
-        of a kick and of the drift after it. ``is_step`` 1: these are steps, which end where planets meet; 0: move all
-        systems."""
+        """Make all moves ``repeat`` times, from Jacobi coordinates X and velocities V, (S n, 3), to those of ``ends``, which
+        may be the same. A row of ``moves`` is the length of a kick and of the drift after it; ``mass``, (S, n), is times G;
+        ``systems`` are what ends each, its steps and its least distance, (S,). ``is_step`` 1: these are steps, which end
+        where planets meet; 0: move all systems."""
         (end_X, end_V), (dX, dV, numbers_of), (status, made, closest) = ends, tangents, systems
         order, parameters, G, origin, dt, per_c2 = fields
         rows = cuda.shared.array((7, of_bodies), np.float64)
@@ -199,8 +199,8 @@ def kernels_for(
 
     @compute.kernel("gpu")
     def present(X, V, mass, order, per_c2, body, velocity):
-        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates,
-        which they replace; with relativity V are momenta per mass."""
+        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates;
+        with relativity V are momenta per mass. X and V are overwritten."""
         s = cuda.grid(1)
         if s < mass.shape[0]:
             first, m, inner = s * bodies, mass[s], mass[s, 0]
@@ -234,10 +234,9 @@ class DeviceMaps:
         self._threads = max(THREADS, lanes)
         self._groups = self._threads // lanes
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(asked.order)
-        fields, terms, parameters = fields_of(asked.motion.engine), terms_of(asked.motion), np.zeros((1, 1))
-        self._per_c2 = per_c2(asked.motion)
-        if fields is not None and terms:
-            parameters = fields.parameters
+        fields, self._per_c2 = fields_of(asked.motion.engine), per_c2(asked.motion)
+        terms: tuple[Term, ...] = fields.terms if fields is not None else ()
+        parameters = fields.parameters if fields is not None and terms else np.zeros((1, 1))
         of_fields = asked.motion.engine.gravity.G, state.clock.origin, asked.dt, self._per_c2
         self._fields = self._order, cuda.to_device(parameters), *map(np.float64, of_fields)
         resident = RESIDENT_VARIED if tangents.count or terms else RESIDENT
