@@ -130,6 +130,7 @@ VALUES = [
     ("length: 1e-20", "length: 0.01", "3: gravity.length: ", "too small"),
     ("softening: none", "softening: plummer", "3: gravity.length: ", "has no meaning with softening 'none'"),
     ("softening: cutoff}", "softening: plummer, length: 0.01}", "3: gravity.length: ", "is missing"),
+    ("dimensions: 2", "engine: auto", "8: dimensions: ", "write 'gravity: {dimensions: 3}'"),
     ('engine: "a\\nb"', "engine: auto", "8: engine: ", "one short line"),
     (
         "precision: float16",

@@ -200,7 +200,7 @@ WRONG = [
 ]
 
 
-def test_a_name_alone_is_a_field_and_fields_without_a_potential_are_named_once():
+def test_a_name_alone_is_a_field_and_fields_without_a_potential_are_named_once(tmp_path):
     """Energies in fields about a body are not those of an orbit of the whole system in them."""
     values = {
         "units": {"length": "au", "mass": "Msun", "time": "yr"}, "integrator": {"scheme": "ias15", "end": 0.1},
@@ -210,7 +210,8 @@ def test_a_name_alone_is_a_field_and_fields_without_a_potential_are_named_once()
     lines: list[str] = []
     scenario = nbody.Scenario.from_dict(values)
     assert [each.field for each in scenario.fields] == ["post_newtonian", "migration", "migration"]
-    assert nbody.Simulation(scenario, notify=lines.append).run().without_potential == ["Migration"]
+    run = nbody.Simulation(scenario, tmp_path / "run.h5", notify=lines.append)
+    assert run.run().without_potential == nbody.Trajectory(run).without_potential == ["Migration"]
     assert [line.startswith("energies leave out 'Migration', which") for line in lines if "energ" in line] == [True]
 
 

@@ -160,10 +160,12 @@ def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> l
 def _panels(plots: Sequence[str], view: View, named: bool) -> dict[str, Plot]:
     """The plots by name; ``overview`` and ``profile`` become those that they stand for."""
     few = min(run.count for run in view.runs) <= FEW
+    star = all(2 * run.run.mass[0] > run.run.mass.sum() for run in view.runs)  # the others go around it
+    overview = ("orbits" if few else "bodies", "energy", "a", "e") if star else FEW_OVERVIEW if few else OVERVIEW
     names: list[str] = []
     for name in plots:
         found = PLOTS.load(name)
-        names += [name] if isinstance(found, Plot) else FEW_OVERVIEW if found is OVERVIEW and few else found
+        names += [name] if isinstance(found, Plot) else overview if found is OVERVIEW else found
         names += ["residuals"] if name == "profile" and view.model else []
     panels = {name: PLOTS.load(name) for name in names}
     if short := next((run for run in view.runs if len(run.time) < 2), None):

@@ -14,7 +14,9 @@ from nbody.scenario.yaml_reader import dump
 MOST_NUMBERS = 6
 """The most numbers of an observable that are shown one by one."""
 
-SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
+SHOWN_ELSEWHERE = {
+    "status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda", "without_potential",
+}  # fmt: skip
 """Provenance that other lines of the page show: the first line, the packages and the scenario."""
 
 

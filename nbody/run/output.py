@@ -113,6 +113,8 @@ class Output:
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
         if functions := sum(event.call is not None or event.is_function for event in setup.events):
             known["event_functions"] = functions
+        if setup.plan.fields and setup.plan.fields.without_potential:
+            known["without_potential"] = setup.plan.fields.without_potential
         return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:

@@ -43,6 +43,13 @@ class Component(Group):
         return dict(self.model_extra or {})
 
 
+PLACED = dict.fromkeys(
+    ("offset", "velocity", "rotate", "species"),
+    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
+)
+"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
+
+
 class Generated(Component):
     """Bodies that a generator makes.
 
@@ -53,17 +60,11 @@ class Generated(Component):
     """
 
     named_by = "generator"
+    elsewhere: ClassVar[Mapping[str, str]] = {**Group.elsewhere, **PLACED}
 
     generator: Name
     particles: Count | None = None
     seed: Seed = 1
-
-
-PLACED = dict.fromkeys(
-    ("offset", "velocity", "rotate", "species"),
-    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
-)
-"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
 
 
 class FromFile(Group):

@@ -164,7 +164,7 @@ class Group(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {"dimensions": "belongs in 'gravity'; write 'gravity: {dimensions: 3}'"}
     """Keys that users write here, and where they belong."""
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Sets of keys of which only one may be given."""
