@@ -14,6 +14,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.ensemble import keys_of, range_of
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory.grid_file import MAP, is_map
+from nbody.trajectory.writing.output_path import check_suffix
 from nbody.whole_file import Notify, keep_older_file
 
 Axis = str | tuple[str, Sequence[float]]
@@ -84,17 +85,15 @@ def prepared(
     path = None if output is None else Path(output)
     made = StabilityMap(scenario, quantity, path)
     if path is not None:
-        checked_path(path, MAP)
+        check_suffix(checked_path(path, MAP), MAP)
     made.check()
     if path is not None and path.exists():
         earlier = StabilityMap.load(path) if is_map(path) and not overwrite else None
-        if (
-            earlier
-            and list(earlier.values) == list(made.values)
-            and earlier.scenario.resolved() == made.scenario.resolved()
-        ):
-            if made_before := earlier.done:
-                notify(f"{printable(path)}: holds {counted(made_before, 'system')} of {made.status.size}; it goes on")
+        asked = list(made.values), made.scenario.resolved()
+        if earlier and (list(earlier.values), earlier.scenario.resolved()) == asked:
+            if done := earlier.done:
+                goes_on = "; it goes on" if done < made.status.size else ""
+                notify(f"{printable(path)}: holds {counted(done, 'system')} of {made.status.size}{goes_on}")
             return earlier
         if not overwrite:
             keep_older_file(path, notify)

@@ -219,7 +219,7 @@ def quantities_of(texts: str | Sequence[str], scenario: Scenario) -> dict[str, Q
         try:
             keys: dict[str, Any] = event_of_text(text)
         except ValueError:
-            raise InputError(f"--quantity: '{text}' is none; write it as in megno or e_max(1)") from None
+            raise InputError(f"--quantity: '{text}' is no quantity; write it as in megno or e_max(1)") from None
         kind = QUANTITIES.load(str(keys.pop("kind")), "--quantity: ")
         source = ScenarioText(f"--quantity {text}", values=keys, scale=scenario.source.scale)
         found[text] = validated(kind, keys, source)
