@@ -90,10 +90,10 @@ def plot(
         InputError: one line about a wrong choice, or about what the recording lacks.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) and run else [run]
-    one_or_several: Any = frame, bodies, species
-    frames, bodies, species = (
-        () if each is None else tuple(each) if np.ndim(each) else (each,) for each in one_or_several
-    )
+    given: Any = frame, bodies, species
+    frames, bodies, species = (() if x is None else tuple(x) if np.ndim(x) else (x,) for x in given)
+    for name in plots:
+        PLOTS.check(name)
     if model not in ("", *MODELS, GIVEN):
         raise unknown("model", model, [*MODELS, GIVEN])
     with ExitStack() as opened:
