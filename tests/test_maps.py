@@ -62,7 +62,9 @@ def test_megno_is_that_of_the_ensemble(tmp_path):
     """Two for regular systems; the picture shows the one that ended in the colour beyond the scale."""
     m = nbody.map(pair(), X, "", "megno,lyapunov")
     grid = {"vary": {"initial.bodies.2.a": "1.02..1.3:3"}}
-    nbody.Simulation(m.scenario.with_keywords({"ensemble": grid}), tmp_path / "run.h5").run()
+    ensemble = m.scenario.with_keywords({"ensemble": grid})
+    assert nbody.Simulation(ensemble).run().frames == 2  # without a file nobody looks at others, nor in the map
+    nbody.Simulation(ensemble, tmp_path / "run.h5").run()
     with nbody.Trajectory(tmp_path / "run.h5") as run:
         np.testing.assert_array_equal(m.values["megno"], run.systems["megno"])
         np.testing.assert_array_equal(m.values["lyapunov"], run.systems["lyapunov"])

@@ -205,7 +205,7 @@ def _workers(engine: str) -> AbstractContextManager[None]:
 def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) -> list[str]:
     """What the user is told of the energies in external fields. Raises InputError: they have a limit, and are unknown."""
     found = [f"warning: {line}" for line in fields.doubts(bodies.position, bodies.time, bodies.mass)]
-    if fields.terms:
+    if len(fields.about) < len(fields.terms):
         found.append(
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"

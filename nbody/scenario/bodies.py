@@ -19,6 +19,7 @@ from nbody.scenario.values import (
     Velocity,
     Whole,
     a_list,
+    short_name,
     unknown_key,
 )
 
@@ -30,7 +31,11 @@ class Component(Group):
     model_config = ConfigDict(extra="allow")
 
     named_by: ClassVar[str]
-    """The key that names the component."""
+    """The key that names the component; the name alone stands for a group with this key."""
+
+    @classmethod
+    def _of_short(cls, value: object) -> object:
+        return {cls.named_by: short_name(value)} if isinstance(value, str) else value
 
     @property
     def options(self) -> dict[str, object]:
