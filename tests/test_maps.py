@@ -113,6 +113,8 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
         ({"x": "bodies.9.a=1..2:3"}, "there is no '9'"),
         ({"x": "gravity.G=1..2:3"}, "--x gravity.G: only the bodies of the systems can vary"),
         ({"x": "bodies.2.a"}, "--x: must be KEY=VALUES, as in bodies.1.a=0.9..1.1:400"),
+        ({"x": ("bodies.2.a", 5)}, "--x: must be KEY=VALUES"),
+        ({"y": 3}, "--y: must be KEY=VALUES, .*, got 3"),
         ({"x": "bodies.2.a=1..-2:3"}, "--x initial.bodies.2.a: -2 does not fit e = 0"),
         ({"x": "", "y": ""}, "map: which values"),
         ({"x": "", "y": X}, "--y: is the second axis"),
@@ -123,6 +125,8 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
         ({"quantity": "survival(radus=3)"}, "--quantity survival.radus=3.: radus: unknown key .did you mean 'radius'"),
         ({"quantity": "amplitude(1, 2, p=1, q=2)"}, "p: must be greater than q = 2"),
         ({"quantity": "amplitude(1, 1)"}, "--quantity: an amplitude is of two bodies, and body 1 is there twice"),
+        ({"quantity": ["closest", 3]}, "--quantity: '3' is no quantity"),
+        ({"quantity": "closest, e_max(1, 2"}, "--quantity: 'e_max.1' is no quantity"),
         ({"quantity": "1 + 1"}, "--quantity: '1 . 1' is no quantity"),
     ],
 )
