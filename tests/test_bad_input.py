@@ -181,6 +181,7 @@ TEXTS = {
     "an anchor": (b"name: &a b\nengine: *a\n", "bad.yaml:1: name: anchors and aliases"),
     "an alias of itself": (b"name: &a [*a]\n", "bad.yaml:1: name: anchors and aliases"),
     "billions of laughs": (b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", "bad.yaml:1: a: anchors"),
+    "an empty key": (b'engine: {"": cpu}\n', "bad.yaml:1: engine: a key must be a plain name"),
     "a list as a key": (b"? [a]\n: b\n", "bad.yaml:1: a key must be a plain name"),
     "a depth of 20 000": (b"name: " + 20_000 * b"[", "bad.yaml:1: nested too deep"),
     "an impossible character": (b'name: "\\UFFFFFFFF"\n', "bad.yaml: not valid YAML"),

@@ -70,6 +70,9 @@ def draw_dispersion(axes: Axes, view: View) -> None:
     profile_lines(
         axes, view, lambda p, m: p.dispersion, lambda p, m: p.dispersion_error, lambda p, m: m.dispersion(p.radius)
     )
+    for run in view.runs:
+        if "'binaries': {" in str(run.run.resolved):
+            run.notify(f"{run.run.path}: velocity dispersion: includes the motion within binaries")
     axes.set_ylim(bottom=0)
     axes.set_ylabel(labelled("velocity dispersion σ (1-D)", view.unit("velocity")))
 

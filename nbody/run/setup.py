@@ -277,8 +277,8 @@ def asked_for(
         return Asked(scenario, particles, written.isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
-            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
-            f"{type(given).__name__}"
+            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got "
+            f"{shown(given)}"
         )
     known: Particles | None = given.source.bodies if isinstance(given.initial, FromArrays) else None
     if known is not None and particles is None:
