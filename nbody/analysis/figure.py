@@ -215,7 +215,6 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
     else:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
-    if view.bodies_shown:
-        names = view.bodies_shown
+    if names := view.bodies_shown:
         place: Any = "outside right center" if view.several else "outside right upper"  # a legend of runs is above
         figure.legend(names.values(), names.keys(), loc=place, handlelength=1.5, markerscale=2)

@@ -14,9 +14,7 @@ from nbody.scenario.yaml_reader import dump
 MOST_NUMBERS = 6
 """The most numbers of an observable that are shown one by one."""
 
-SHOWN_ELSEWHERE = {
-    "status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda", "without_potential",
-}  # fmt: skip
+SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
 """Provenance that other lines of the page show: the first line, the packages and the scenario."""
 
 
@@ -124,7 +122,7 @@ def _origin(provenance: Json) -> dict[str, str]:
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
     known["cpu"] = joined("cpu", "simd") + (f", {counted(cores, 'core')}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
-    errors, hosts = known.pop("force_error", None), known.pop("hosts", {})
+    errors, hosts, _ = known.pop("force_error", None), known.pop("hosts", {}), known.pop("without_potential", None)
     known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
     facts = {
         "force error": _force_error(errors) if isinstance(errors, dict) and "median" in errors else "",

@@ -102,9 +102,9 @@ class Output:
         """The header, with what the run and its machine are."""
         initial, state = setup.scenario.initial, stepper.state
         seed = getattr(initial, "seed", "none: the bodies come from a file")
-        facts = {"seed": seed}
+        facts = {"seed": seed, "without_potential": setup.without_potential}
         if isinstance(initial, FromArrays):
-            facts = {"seed": "none: the bodies were given as arrays", "bodies": self.origin}
+            facts |= {"seed": "none: the bodies were given as arrays", "bodies": self.origin}
         known: dict[str, Any] = setup.scope() | facts | setup.team.provenance()
         if (devices := setup.engine.identity(state).device) != known["device"]:
             known["devices"] = devices
@@ -113,8 +113,6 @@ class Output:
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
         if functions := sum(event.call is not None or event.is_function for event in setup.events):
             known["event_functions"] = functions
-        if setup.plan.fields and setup.plan.fields.without_potential:
-            known["without_potential"] = setup.plan.fields.without_potential
         return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:

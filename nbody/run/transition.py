@@ -19,7 +19,7 @@ from nbody.integrators.tangents import Tangents
 from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.schedule import FOREVER, whole_steps
 from nbody.run.stepper import Stepper
-from nbody.scenario import FromArrays, Scenario
+from nbody.scenario import Scenario
 from nbody.scenario.ensemble import keys_of
 
 STEP = 3e-3
@@ -66,11 +66,8 @@ def tangent(scenario: Scenario | str | Path, key: str) -> Tangent:
     except (LookupError, TypeError, ValueError):
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        if isinstance(given.initial, FromArrays):
-            raise InputError(
-                f"tangent: {key}: the bodies were given as arrays; give a scenario with 'generator: planets'"
-            )
-        raise InputError(f"tangent: {key}: is no number of the scenario; write one, as in bodies.1.a")
+        fix = "write one, as in bodies.1.a of 'generator: planets'; bodies that are given as arrays have none"
+        raise InputError(f"tangent: {key}: is no number of the scenario; {fix}")
 
     def bodies(at: float) -> np.ndarray:
         made = make_particles(given.override([f"{path}={at!r}"], by="tangent"))
