@@ -367,6 +367,9 @@ def test_a_recorded_simulation_stands_for_its_file(tmp_path):
         simulation.record(simulation)
     with pytest.raises(InputError, match=r"^output: needs the path of a new file, got a simulation$"):
         Simulation(plummer(3), dt=0.1, output=simulation)
+    for call in (resume, nbody.plot, nbody.Trajectory, lambda wrong: rerun(tmp_path / "run.h5", wrong)):
+        with pytest.raises(InputError, match=r"^the name of a file is needed, .*; got 3$"):
+            call(3)
     with pytest.raises(InputError, match=r"^start: .* a run begins at the time of its particles$"):
         Simulation(plummer(3), dt=0.1, start=2.0)
 
