@@ -95,6 +95,8 @@ def test_a_map_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeyp
     assert says[-1] == f"{path}: holds 6 systems of 6"
     other = nbody.map(pair(), X, "", "closest", path, notify=says.append)
     assert other.values["closest"].shape == (3,) and says[-1] == f"{path} existed; it is kept as map.1.h5"
+    nbody.map(pair(), X, "", "closest", path, overwrite=True, notify=says.append)
+    assert len(says) == 3 and not (tmp_path / "map.2.h5").exists()
 
 
 def test_the_amplitude_of_an_angle_is_that_of_its_libration():

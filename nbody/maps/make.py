@@ -30,6 +30,7 @@ def map(
     quantity: str | Sequence[str] = "megno",
     output: str | Path | None = None,
     *,
+    overwrite: bool = False,
     show: Show = lambda fraction, text: None,
     notify: Notify | None = None,
     **values: Any,
@@ -48,6 +49,7 @@ def map(
             the map has one axis. By default the ranges of the scenario's ``ensemble: {vary: …}``, whose last path is ``x``.
         quantity: one or several of :data:`nbody.maps.QUANTITIES`.
         output: the file. If it holds this map, that goes on; another map keeps a numbered name.
+        overwrite: begin anew, and replace the file.
         show: gets the fraction that is done and a text, several times per second.
         values: values that replace those of the scenario, as for :class:`nbody.Simulation`.
 
@@ -59,7 +61,7 @@ def map(
     if not x and not isinstance(scenario, Scenario) and is_map(scenario):
         return StabilityMap.load(scenario)
     settings = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    made = prepared(settings.with_keywords(values), {"x": x, "y": y}, quantity, output, notify)
+    made = prepared(settings.with_keywords(values), {"x": x, "y": y}, quantity, output, notify, overwrite)
     if not made.compute(show, notify):
         raise KeyboardInterrupt
     return made
