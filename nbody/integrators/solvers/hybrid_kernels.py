@@ -26,37 +26,33 @@ SUMS = 2 if SIMULATED else 64
 ROUNDING = 1e-6
 """What float32 may add to a distance, in units of that from the star."""
 
-ROW = 11
-"""Numbers of a row of :attr:`HybridKernels.gather`: the body, its Q, V and acceleration, and ``next_step``."""
-
 
 class HybridKernels(NamedTuple):
     """The kernels. (N, 4) each: ``body`` with the masses, ``velocity``, ``acceleration``.
 
     Attributes:
         load, store: from the columns of the map, and to them; then the rows are the bodies'.
-        keep: copy three arrays, and move the centre of mass.
+        keep: copy three arrays, and the centre of mass into the star's row, and move that.
+        restore: undo it.
         kick: V += h a; and the sums of m Q and m V, in ``sums``, (SUMS, 6).
-        drift: half a jump, and Kepler's motion.
+        drift: half a jump, after which Q and V are copied to ``begin``, and Kepler's motion.
         jump: half a jump.
         prepare, search: list the pairs i > j that may be near each other in ``close``, (K + 1, 2): how many, and then pairs
             as far as there is room.
         look: list those that are in ``near``, (K + 1, 2): how many, the number of close pairs, and pairs; (i, i) is a body
             near the star, and (i, 0) one whose orbit touches the star.
-        gather, scatter: rows of (K, ROW) from the arrays, and to them.
     """
 
     load: Any
     store: Any
     keep: Any
+    restore: Any
     kick: Any
     drift: Any
     jump: Any
     prepare: Any
     search: Any
     look: Any
-    gather: Any
-    scatter: Any
 
 
 @cache
@@ -114,7 +110,18 @@ def kernels() -> HybridKernels:
                 kept[0, i, k], kept[1, i, k], kept[2, i, k] = body[i, k], velocity[i, k], acceleration[i, k]
             if i == 0:
                 for c in range(3):
+                    kept[0, 0, c] = map_position[0, c]
                     map_position[0, c] += h * map_velocity[0, c]
+
+    @compute.kernel("gpu")
+    def restore(body, velocity, acceleration, kept, map_position):
+        i = cuda.grid(1)
+        if 0 < i < body.shape[0]:
+            for k in range(4):
+                body[i, k], velocity[i, k], acceleration[i, k] = kept[0, i, k], kept[1, i, k], kept[2, i, k]
+        if i == 0:
+            for c in range(3):
+                map_position[0, c] = kept[0, 0, c]
 
     @compute.kernel("gpu")
     def kick(body, velocity, acceleration, h, sums):
@@ -134,13 +141,16 @@ def kernels() -> HybridKernels:
             sums[cuda.blockIdx.x, t] = shared[0, t]
 
     @compute.kernel("gpu")
-    def drift(body, velocity, h, mu, star, sums):
+    def drift(body, velocity, h, mu, star, sums, begin):
         shared = cuda.shared.array(6, np.float64)
         total_of(sums, shared)
         i, half = cuda.grid(1), 0.5 * h / star
         if 0 < i < body.shape[0]:
             x, y, z = body[i, 0] + half * shared[3], body[i, 1] + half * shared[4], body[i, 2] + half * shared[5]
-            x, y, z, u, v, w, _ = step(x, y, z, velocity[i, 0], velocity[i, 1], velocity[i, 2], mu, h)
+            u, v, w = velocity[i, 0], velocity[i, 1], velocity[i, 2]
+            begin[0, i, 0], begin[0, i, 1], begin[0, i, 2] = x, y, z
+            begin[1, i, 0], begin[1, i, 1], begin[1, i, 2] = u, v, w
+            x, y, z, u, v, w, _ = step(x, y, z, u, v, w, mu, h)
             body[i, 0], body[i, 1], body[i, 2] = x, y, z
             velocity[i, 0], velocity[i, 1], velocity[i, 2] = u, v, w
 
@@ -228,22 +238,4 @@ def kernels() -> HybridKernels:
             if hurries or falls:
                 note(i, i if hurries else 0, near)
 
-    @compute.kernel("gpu")
-    def gather(rows, count, body, velocity, acceleration, next_step):
-        k = cuda.grid(1)
-        if k < count:
-            i = int(rows[k, 0])
-            for c in range(3):
-                rows[k, 1 + c], rows[k, 4 + c], rows[k, 7 + c] = body[i, c], velocity[i, c], acceleration[i, c]
-            rows[k, 10] = next_step[i]
-
-    @compute.kernel("gpu")
-    def scatter(rows, count, body, velocity, next_step):
-        k = cuda.grid(1)
-        if k < count:
-            i = int(rows[k, 0])
-            for c in range(3):
-                body[i, c], velocity[i, c] = rows[k, 1 + c], rows[k, 4 + c]
-            next_step[i] = rows[k, 10]
-
-    return HybridKernels(load, store, keep, kick, drift, jump, prepare, search, look, gather, scatter)
+    return HybridKernels(load, store, keep, restore, kick, drift, jump, prepare, search, look)

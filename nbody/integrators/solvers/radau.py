@@ -20,7 +20,6 @@ import numpy as np
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
-from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.solvers.megno import grow, size2_of
 from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED, accelerations_of
@@ -156,7 +155,7 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
     moving |= kind.endswith(tuple(RELATIVITY.values()))
     varied, shown = kind.endswith(VARIED), kind != "encounter"
     flat, shaped, wait = threads.flat, threads.shaped, threads.wait
-    own, count = threads.own, threads.count
+    own, count = threads.own, threads.number
     (
         add, newton_form, predict, predict_velocity, take_in, changes, take_in_between, next_step, shorten, go_on
     ) = polynomial_by(threads)  # fmt: skip

@@ -33,7 +33,7 @@ class Threads(NamedTuple):
     Attributes:
         compiled: the decorator of functions that kernels call, and that make no arrays.
         calling: that of other functions.
-        count: how many there are.
+        number: how many there are.
         own: ``()``, the number of this one.
         wait: ``()``, until all have come so far, and see what the others wrote.
         largest, least: ``(value, scratch)``, of all threads' values.
@@ -43,7 +43,7 @@ class Threads(NamedTuple):
 
     compiled: Callable
     calling: Callable
-    count: int
+    number: int
     own: Any
     wait: Any
     largest: Any
@@ -89,7 +89,7 @@ class Polynomial(NamedTuple):
 @cache
 def polynomial_by(threads: Threads) -> Polynomial:
     """The functions for these threads."""
-    compiled, count, own, wait = threads.compiled, threads.count, threads.own, threads.wait
+    compiled, count, own, wait = threads.compiled, threads.number, threads.own, threads.wait
     largest_of, least_of = threads.largest, threads.least
 
     @compiled
