@@ -21,8 +21,11 @@ from nbody.integrators.solvers.radau import ROWS, RadauStep, Scratch, StepLimits
 from nbody.integrators.solvers.radau_polynomial import Threads
 from nbody.integrators.solvers.systems.gpu_lanes import kepler_on_gpu
 
-LANES = 4 if SIMULATED else 32
-"""Threads of a group, which are a block."""
+LANES, MOST = (4, 2) if SIMULATED else (32, 32)
+"""Threads of a group, which are a block, and the most members of one that moves in shared memory."""
+
+NUMBERS = 3 * (MOST + 1)
+"""Of those members and the star."""
 
 START, COUNT, OWNER, MOVES_WITH_STAR = range(4)
 """The columns of a group. Groups without an owner are those of bodies with mass."""
@@ -44,12 +47,18 @@ class EncounterKernels(NamedTuple):
         apart: V -= h a, where G a is the acceleration by the other members of a group.
         correct: bodies that move with the star have been shifted as the others are: shift them by what others of them give
             the star, instead.
-        move: move the groups that move with the star, or those that do not.
+        move: move the groups of up to :data:`MOST` members that move with the star, or those that do not, for a time h. The
+            velocities of the others' members become 0 if these do not. ``begin`` is where they begin; ``moving`` are bodies,
+            velocities and ``next_step``; ``star`` its mass, and G times it; ``sums`` the momenta of all bodies before the
+            motion, and after it without those that move with the star; ``watching`` the radii of bodies, False if nobody
+            looks for contacts, and an :class:`Outcome`.
+        move_large: the groups of more members, in memory of the device.
     """
 
     apart: Any
     correct: Any
     move: Any
+    move_large: Any
 
 
 class Outcome(NamedTuple):
@@ -233,9 +242,9 @@ def kernels() -> EncounterKernels:
         compute.sync_threads()
 
     @compute.exact_function
-    def together(g, lists, h, eta, work, law, guess, radius, watched, shared, outcome):
+    def together(g, lists, h, eta, work, law, guess, watching, shared):
         """Move the members of group g for a time h > 0. Returns the next guess."""
-        members, first = lists[1], lists[0][g, START]
+        members, first, (radius, watched, outcome) = lists[1], lists[0][g, START], watching
         x, v, begin, before = work[0], work[1], work[BEGIN:B], work[BEFORE:WORK]
         clock, scratch = work[CLOCK], Scratch(work[SCRATCH:MASSES], shared)
         for i in range(compute.lane(), x.size, LANES):
@@ -261,54 +270,70 @@ def kernels() -> EncounterKernels:
             cuda.atomic.add(lists[0], (0, FAILED), 1)
         return clock[NEXT]
 
-    @compute.kernel("gpu")
-    def move(lists, with_star, h, eta, begin, body, velocity, next_step, star, sums, work, radius, watched, outcome):
-        """Move groups for a time h.
+    @compute.exact_function
+    def move_group(g, lists, h, eta, begin, moving, star, drift, memory, watching, scratch):
+        """Move a group in this memory."""
+        (groups, members), (body, velocity, next_step), (mass, mu) = lists, moving, star
+        first, count, owner, forward = groups[g, START], groups[g, COUNT], groups[g, OWNER], 1.0 if h > 0.0 else -1.0
+        masses = memory[MASSES]
+        law = Attraction(masses[: count + 1], mu / mass, 0.0, masses[count + 1 : 2 * (count + 1)])
+        law.m[0] = mu
+        begin_at(g, lists, begin, body, memory, law, drift, forward)
+        lead = members[first, 0] if owner == NO_OWNER else owner
+        guess = together(g, lists, abs(h), eta, memory, law, next_step[lead], watching, scratch)
+        compute.sync_threads()
+        next_step[lead] = guess
+        x, v = memory[0], memory[1]
+        for k in range(compute.lane(), count, LANES):
+            i = members[first + k, 0]
+            if owner == NO_OWNER or i == owner:
+                for c in range(3):
+                    at = c * (count + 1)
+                    body[i, c], velocity[i, c] = x[at + k + 1] - x[at], forward * v[at + k + 1]
+        compute.sync_threads()
 
-        Args:
-            with_star: those that move with the star; the velocities of others' members become 0 otherwise.
-            star: its mass, and G times it.
-            sums: momenta of all bodies before the motion, and after it without those that move with the star.
-        """
+    @compute.exact_function
+    def drift_of_star(lists, body, begin, sums, mass):
+        """The velocity that the star loses to the bodies that do not move with it."""
+        own, half = _with_star(lists, body, begin[1]), 0.5 / mass
+        return (
+            half * (_sum_of(sums[0], 3) - own[0] + _sum_of(sums[1], 3)),
+            half * (_sum_of(sums[0], 4) - own[1] + _sum_of(sums[1], 4)),
+            half * (_sum_of(sums[0], 5) - own[2] + _sum_of(sums[1], 5)),
+        )
+
+    @compute.kernel("gpu")
+    def move(lists, with_star, h, eta, begin, moving, star, sums, watching):
         shared = cuda.shared.array(LANES, np.float64)
-        (groups, members), (mass, mu), forward = lists, star, 1.0 if h > 0.0 else -1.0
+        memory = cuda.shared.array((WORK, NUMBERS), np.float64)
+        (groups, members), (body, velocity, _), (mass, mu) = lists, moving, star
         for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
             first, count, owner = groups[g, START], groups[g, COUNT], groups[g, OWNER]
             if groups[g, MOVES_WITH_STAR] != with_star:
                 for k in range(compute.lane(), count if owner == NO_OWNER and not with_star else 0, LANES):
                     for c in range(3):  # the others' momentum is to be summed
                         velocity[members[first + k, 0], c] = 0.0
-                continue
-            drift = (0.0, 0.0, 0.0)
-            if with_star:
-                own, half = _with_star(lists, body, begin[1]), 0.5 / mass
-                drift = (
-                    half * (_sum_of(sums[0], 3) - own[0] + _sum_of(sums[1], 3)),
-                    half * (_sum_of(sums[0], 4) - own[1] + _sum_of(sums[1], 4)),
-                    half * (_sum_of(sums[0], 5) - own[2] + _sum_of(sums[1], 5)),
-                )
-            if count == 1:
-                if compute.lane() == 0:
+            elif count <= MOST:
+                drift = (0.0, 0.0, 0.0)
+                if with_star:
+                    drift = drift_of_star(lists, body, begin, sums, mass)
+                if count > 1:
+                    own = memory[:, : 3 * (count + 1)]
+                    move_group(g, lists, h, eta, begin, moving, star, drift, own, watching, shared)
+                elif compute.lane() == 0:
                     _pass_star(members[first, 0], begin, body, velocity, h, mu / mass, mass, drift)
-                continue
-            column, n = 3 * (first + g - 1), 3 * (count + 1)
-            own_work = work[:, column : column + n]
-            masses = own_work[MASSES]
-            law = Attraction(masses[: count + 1], mu / mass, 0.0, masses[count + 1 : 2 * (count + 1)])
-            law.m[0] = mu
-            begin_at(g, lists, begin, body, own_work, law, drift, forward)
-            lead = members[first, 0] if owner == NO_OWNER else owner
-            guess = together(g, lists, abs(h), eta, own_work, law, next_step[lead], radius, watched, shared, outcome)
-            compute.sync_threads()
-            next_step[lead] = guess
-            x, v = own_work[0], own_work[1]
-            for k in range(compute.lane(), count, LANES):
-                i = members[first + k, 0]
-                if owner == NO_OWNER or i == owner:
-                    for c in range(3):
-                        at = c * (count + 1)
-                        body[i, c], velocity[i, c] = x[at + k + 1] - x[at], forward * v[at + k + 1]
-            compute.sync_threads()
+
+    @compute.kernel("gpu")
+    def move_large(lists, with_star, h, eta, begin, moving, star, sums, watching, memory):
+        shared, groups = cuda.shared.array(LANES, np.float64), lists[0]
+        for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
+            if groups[g, MOVES_WITH_STAR] == with_star and groups[g, COUNT] > MOST:
+                drift = (0.0, 0.0, 0.0)
+                if with_star:
+                    drift = drift_of_star(lists, moving[0], begin, sums, star[0])
+                column = 3 * (groups[g, START] + g - 1)
+                own = memory[:, column : column + 3 * (groups[g, COUNT] + 1)]
+                move_group(g, lists, h, eta, begin, moving, star, drift, own, watching, shared)
 
     @compute.kernel("gpu")
     def apart(lists, h, body, velocity):
@@ -342,4 +367,4 @@ def kernels() -> EncounterKernels:
                         for c in range(3):
                             position[i, c] += h / star * (all_of_them[c] - own[c] - _sum_of(sums, 3 + c))
 
-    return EncounterKernels(apart, correct, move)
+    return EncounterKernels(apart, correct, move, move_large)

@@ -17,6 +17,7 @@ from nbody.integrators.solvers.encounters_gpu import (
     COUNT,
     ENDS,
     FAILED,
+    MOST,
     MOVES_WITH_STAR,
     NO_OWNER,
     NOTED,
@@ -43,8 +44,8 @@ class Groups:
 
     Attributes:
         room: the most groups.
-        any, with_star: there are groups; some move with the star.
-        work: memory of the device, in which they move.
+        any, with_star, large: there are groups; some move with the star; some are large.
+        memory: of the device, in which large groups move.
         outcome: an :class:`.Outcome` of the device.
     """
 
@@ -58,7 +59,7 @@ class Groups:
         shapes = (room + 1, 4), (4 * room, 2)
         self._host = [cuda.pinned_array(shape, np.int32) for shape in shapes]
         self._device = [cuda.device_array(shape, np.int32) for shape in shapes]
-        self.work = cuda.device_array((WORK, 3 * 5 * room), np.float64)
+        self.memory = cuda.device_array((WORK, 3 * 5 * room), np.float64)
         self.outcome = Outcome(
             cuda.device_array((room, 2), np.int32), cuda.device_array((room, 2), np.float64),
             cuda.device_array((rows, 12), np.float64),
@@ -79,6 +80,10 @@ class Groups:
     @property
     def with_star(self) -> bool:
         return bool(self._groups[:, MOVES_WITH_STAR].any())
+
+    @property
+    def large(self) -> bool:
+        return bool((self._groups[:, COUNT] > MOST).any())
 
     def form(self, pairs: np.ndarray) -> bool:
         """Form the groups of sorted pairs i > j, and of bodies (i, i) near the star. Returns False if they are those of

@@ -100,11 +100,21 @@ class DeviceHybrid:
         if groups.any:
             if groups.with_star:
                 self._launch_groups("correct", half, star, self._sums, body, self._begin[0], self._begin[1])
+            moving, watching = (body, velocity, self.state.next_step), (self._radius, watched, groups.outcome)
             for with_star in (0, 1) if groups.with_star else (0,):
-                self._launch_groups(
-                    "move", with_star, h, self._eta, self._begin, body, velocity, self.state.next_step,
-                    (star, self._m[0]), (self._sums, self._others), groups.work, self._radius, watched, groups.outcome,
-                )  # fmt: skip
+                how = (
+                    with_star,
+                    h,
+                    self._eta,
+                    self._begin,
+                    moving,
+                    (star, self._m[0]),
+                    (self._sums, self._others),
+                    watching,
+                )
+                self._launch_groups("move", *how)
+                if groups.large:
+                    self._launch_groups("move_large", *how, groups.memory)
                 if groups.with_star and not with_star:
                     self._kick(0.0, self._others)
         self._kick(0.0, self._sums)
@@ -164,7 +174,7 @@ class DeviceHybrid:
         groups, found = self._groups, now
         groups.form(found.pairs)
         while True:
-            key = DeviceHybrid, dt, watched, groups.any, groups.with_star, groups.room, len(self._near)
+            key = len(self._near), dt, watched, groups.any, groups.with_star, groups.large, groups.room
             self.state.moves.repeats.replay(lambda _: self._launch_step(dt, watched), 1, key, key)
             after = self._look(dt)
             if groups.has_room():
