@@ -50,7 +50,7 @@ def parts(device):
     """Milliseconds of the parts of a step, launched one by one."""
     work = {
         "evaluate": device._evaluate,
-        "search": lambda: device._search(0.5 * DT),
+        "search": lambda: device._search(DT),
         "move": lambda: device._move(DT, False),
         "kick apart": lambda: device._kick_apart(0.0),
         "step": lambda: device._launch_step(DT, False),

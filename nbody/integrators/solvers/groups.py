@@ -85,10 +85,11 @@ class Groups:
     def large(self) -> bool:
         return bool((self._groups[:, COUNT] > MOST).any())
 
-    def form(self, pairs: np.ndarray) -> bool:
-        """Form the groups of sorted pairs i > j, and of bodies (i, i) near the star. Returns False if they are those of
-        before."""
+    def form(self, numbers: np.ndarray) -> bool:
+        """Form the groups of pairs i > j, and of bodies (i, i) near the star, from sorted numbers i N + j. Returns False
+        if they are those of before."""
         before = self._groups.copy(), self._members.copy()
+        pairs = np.stack(np.divmod(numbers, len(self._m)), axis=1)
         ids = np.unique(pairs)
         while True:
             count, length = _form(pairs, ids, self._m, self._label, self._place, *self._host)

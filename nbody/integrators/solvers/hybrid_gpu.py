@@ -25,15 +25,17 @@ FIRST_ROOM = 256
 
 
 class Near(NamedTuple):
-    """What a search has found: the pairs i > j that are near each other, with (i, i) for a body near the star, sorted; and
-    whether an orbit touches the star."""
+    """What a search has found.
+
+    Attributes:
+        pairs: sorted numbers i N + j of the pairs i > j that are near each other, with (i, i) for a body near the star.
+        soon: those that will probably be so at the end of the next step.
+        falling: an orbit touches the star.
+    """
 
     pairs: np.ndarray
+    soon: np.ndarray
     falling: bool
-
-    def and_those(self, others: "Near") -> "Near":
-        """The pairs of both."""
-        return Near(np.unique(np.concatenate([self.pairs, others.pairs]), axis=0), self.falling or others.falling)
 
 
 class DeviceHybrid:
@@ -51,7 +53,7 @@ class DeviceHybrid:
         self._m, self._eta = motion.engine.gravity.G * self._mass, eta
         self._kernels, self._encounters, self._stream = hybrid_kernels.kernels(), encounters_gpu.kernels(), state.stream
         self._sizes, self._radius = cuda.to_device(size), cuda.to_device(np.zeros(count))
-        self._kept, self._begin = (cuda.device_array((k, count, 4), np.float64) for k in (3, 2))
+        self._kept, self._begin, self._ahead = (cuda.device_array((k, count, 4), np.float64) for k in (3, 2, 2))
         self._sums, self._others = (cuda.device_array((SUMS, 6), np.float64) for _ in range(2))
         self._float_rows = cuda.device_array((count, 8), np.float32)
         self._groups = Groups(self._mass, self._stream)
@@ -122,12 +124,13 @@ class DeviceHybrid:
         if groups.with_star:
             self._launch_groups("correct", half, star, self._sums, body, body, velocity)
 
-    def _search(self, half: float) -> None:
-        """Look which bodies are near each other, and near the star."""
-        rows, close, near, (blocks, moving) = self._float_rows, self._close, self._near, (self._blocks, self._moving)
-        self._launch("prepare", *moving, self._sizes, self._radius, half, rows, close, near)
+    def _search(self, dt: float) -> None:
+        """Look which bodies are near each other, and near the star, and which will be after a step."""
+        rows, ahead, close, near, blocks = self._float_rows, self._ahead, self._close, self._near, self._blocks
+        sizes = self._sizes, self._radius, self._m[0]
+        self._launch("prepare", *self._moving, self.state.acceleration, *sizes, dt, rows, ahead, close, near)
         self._kernels.search[(blocks, blocks), THREADS, self._stream](rows, close)
-        self._launch("look", close, *moving, self._sizes, self._radius, self._m[0], 2.0 * half, near)
+        self._launch("look", close, *self._moving, ahead, *sizes, abs(dt), near)
         near.copy_to_host(self._found, stream=self._stream)
 
     @property
@@ -143,7 +146,7 @@ class DeviceHybrid:
         self._move(dt, watched)
         self._evaluate()
         self._kick_apart(0.5 * dt)
-        self._search(0.5 * abs(dt))
+        self._search(dt)
         if groups.any:
             groups.fetch()
 
@@ -155,7 +158,7 @@ class DeviceHybrid:
         self._radius.copy_to_device(radius)
         self._launch("load", *self._columns, *self._moving)
         self._evaluate()
-        self._search(0.5 * abs(dt))
+        self._search(dt)
         now, done, good, span = self._look(dt), 0, True, None
         while done < steps and good and span is None:
             after = self._step(dt, now, bool(radius.any()))
@@ -170,19 +173,20 @@ class DeviceHybrid:
         return done, good, span
 
     def _step(self, dt: float, now: Near, watched: bool) -> Near:
-        """Make a step; if bodies meet only at its end, again from its beginning."""
-        groups, found = self._groups, now
-        groups.form(found.pairs)
+        """Make a step; if other bodies meet at its end than was expected, again from its beginning."""
+        groups, attempt, wanted = self._groups, np.union1d(now.pairs, now.soon), now.pairs
+        groups.form(attempt)
         while True:
             key = len(self._near), dt, watched, groups.any, groups.with_star, groups.large, groups.room
             self.state.moves.repeats.replay(lambda _: self._launch_step(dt, watched), 1, key, key)
             after = self._look(dt)
             if groups.has_room():
-                found = found.and_those(after)
-                if groups.failed or not groups.form(found.pairs):
+                before, attempt = attempt, np.union1d(wanted, after.pairs)
+                if groups.failed or np.array_equal(attempt, before) or not groups.form(attempt):
                     return after
+                wanted = attempt
             else:
-                groups.form(found.pairs)
+                groups.form(attempt)
             self._launch("restore", *self._moving, self.state.acceleration, self._kept, self.state.map_position)
 
     def _look(self, dt: float) -> Near:
@@ -193,11 +197,10 @@ class DeviceHybrid:
             if most < len(self._found):
                 break
             self._make_room(2 * most)
-            self._search(0.5 * abs(dt))
-        found = self._found[1 : count + 1]
-        falling = found[:, 1] == 0
-        pairs = found[~falling]
-        return Near(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], bool(falling.any()))
+            self._search(dt)
+        i, j = self._found[1 : count + 1].T
+        pairs = i.astype(np.int64) * self.state.count + abs(j)
+        return Near(np.sort(pairs[j > 0]), pairs[j < 0], bool((j == 0).any()))
 
     # --- Contacts ---
 

@@ -40,7 +40,8 @@ class HybridKernels(NamedTuple):
         prepare, search: list the pairs i > j that may be near each other in ``close``, (K + 1, 2): how many, and then pairs
             as far as there is room.
         look: list those that are in ``near``, (K + 1, 2): how many, the number of close pairs, and pairs; (i, i) is a body
-            near the star, and (i, 0) one whose orbit touches the star.
+            near the star, and (i, 0) one whose orbit touches the star; (i, -j) are probably near at the end of the next
+            step.
     """
 
     load: Any
@@ -170,20 +171,26 @@ def kernels() -> HybridKernels:
         return math.sqrt(x * x + y * y + z * z)
 
     @compute.kernel("gpu")
-    def prepare(body, velocity, size, radius, half, rows, close, near):
-        """``rows``, (N, 8) float32: x y z, the distance at which others are near; vx vy vz times half a step."""
+    def prepare(body, velocity, acceleration, size, radius, mu, h, rows, ahead, close, near):
+        """``rows``, (N, 8) float32: x y z, the distance at which others are near; vx vy vz times one and a half steps.
+        ``ahead``, (2, N, 4): Q and V after a kick by ``acceleration`` and Kepler's motion for a step."""
         i = cuda.grid(1)
         if i == 0:
             close[0, 0], near[0, 0] = 0, 0
         if i < body.shape[0]:
             r = distance(body, i)
             reach = max(size[i] * r, 2.0 * radius[i])
-            for c in range(3):
-                rows[i, c] = real(body[i, c])
             rows[i, 3] = real(reach + ROUNDING * r) if reach > 0.0 else real(0.0)
             rows[i, 7] = real(0.0)
             for c in range(3):
-                rows[i, 4 + c] = real(half * velocity[i, c])
+                rows[i, c], rows[i, 4 + c] = real(body[i, c]), real(1.5 * h * velocity[i, c])
+                ahead[1, i, c] = velocity[i, c] + 0.5 * h * acceleration[i, c]
+        if 0 < i < body.shape[0]:
+            x, y, z, u, v, w, _ = step(
+                body[i, 0], body[i, 1], body[i, 2], ahead[1, i, 0], ahead[1, i, 1], ahead[1, i, 2], mu, h
+            )
+            ahead[0, i, 0], ahead[0, i, 1], ahead[0, i, 2] = x, y, z
+            ahead[1, i, 0], ahead[1, i, 1], ahead[1, i, 2] = u, v, w
 
     @compute.exact_function
     def note(i, j, found):
@@ -217,19 +224,26 @@ def kernels() -> HybridKernels:
         x, y, z, u, v, w = body[i, 0], body[i, 1], body[i, 2], velocity[i, 0], velocity[i, 1], velocity[i, 2]
         return near_star(x, y, z, u, v, w, mu, h, radius[0] + radius[i])
 
+    @compute.exact_function
+    def together(i, j, body, velocity, size, radius, mu, h):
+        """True if two planets that do not fall onto the star are near each other."""
+        limit = max(size[i] * distance(body, i), size[j] * distance(body, j), radius[i] + radius[j])
+        return near_each_other(
+            body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2],
+            velocity[j, 0] - velocity[i, 0], velocity[j, 1] - velocity[i, 1], velocity[j, 2] - velocity[i, 2],
+            0.5 * h, limit,
+        ) and not (
+            towards_star(i, body, velocity, radius, mu, h)[1] or towards_star(j, body, velocity, radius, mu, h)[1]
+        )  # fmt: skip
+
     @compute.kernel("gpu")
-    def look(close, body, velocity, size, radius, mu, h, near):
+    def look(close, body, velocity, ahead, size, radius, mu, h, near):
         for k in range(cuda.grid(1), min(close[0, 0], close.shape[0] - 1), cuda.gridsize(1)):
             i, j = close[k + 1, 0], close[k + 1, 1]
-            limit = max(size[i] * distance(body, i), size[j] * distance(body, j), radius[i] + radius[j])
-            _, i_falls = towards_star(i, body, velocity, radius, mu, h)
-            _, j_falls = towards_star(j, body, velocity, radius, mu, h)
-            if not (i_falls or j_falls) and near_each_other(
-                body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2],
-                velocity[j, 0] - velocity[i, 0], velocity[j, 1] - velocity[i, 1], velocity[j, 2] - velocity[i, 2],
-                0.5 * h, limit,
-            ):  # fmt: skip
+            if together(i, j, body, velocity, size, radius, mu, h):
                 note(i, j, near)
+            elif together(i, j, ahead[0], ahead[1], size, radius, mu, h):
+                note(i, -j, near)
         i = cuda.grid(1)
         if i == 0:
             near[0, 1] = close[0, 0]
@@ -237,5 +251,7 @@ def kernels() -> HybridKernels:
             hurries, falls = towards_star(i, body, velocity, radius, mu, h)
             if hurries or falls:
                 note(i, i if hurries else 0, near)
+            elif towards_star(i, ahead[0], ahead[1], radius, mu, h)[0]:
+                note(i, -i, near)
 
     return HybridKernels(load, store, keep, restore, kick, drift, jump, prepare, search, look)
