@@ -48,12 +48,12 @@ def energy(run):
 
 def parts(device):
     """Milliseconds of the parts of a step, launched one by one."""
+    kinds = device._groups.kinds
     work = {
         "evaluate": device._evaluate,
         "search": lambda: device._search(DT),
-        "move": lambda: device._move(DT, False),
-        "kick apart": lambda: device._kick_apart(0.0),
-        "step": lambda: device._launch_step(DT, False),
+        "move": lambda: device._move(DT, False, kinds),
+        "kick apart": lambda: device._kick_apart(0.0, kinds),
     }
     return ", ".join(f"{name} {compute.milliseconds(part, 5, 3, device._stream):.3f}" for name, part in work.items())
 

@@ -17,11 +17,11 @@ from nbody.compute.in_kernels.reduction import block_reduction, keep_largest, ke
 from nbody.integrators.adaptive import END, NEXT
 from nbody.integrators.collisions.contact import beyond
 from nbody.integrators.solvers.pair_forces import FIXED, FREE, TEST_BODY, Attraction
-from nbody.integrators.solvers.radau import ROWS, RadauStep, Scratch, StepLimits, stepper_by
-from nbody.integrators.solvers.radau_polynomial import Threads
+from nbody.integrators.solvers.radau import ROWS, RadauStep, StepLimits, StepMemory, stepper_by
+from nbody.integrators.solvers.radau_polynomial import StepThreads
 from nbody.integrators.solvers.systems.gpu_lanes import kepler_on_gpu
 
-LANES, MOST = (4, 2) if SIMULATED else (32, 32)
+LANES, MOST = (2, 2) if SIMULATED else (32, 32)
 """Threads of a group, which are a block, and the most members of one that moves in shared memory."""
 
 NUMBERS = 3 * (MOST + 1)
@@ -75,35 +75,28 @@ class Outcome(NamedTuple):
     ends: Any
 
 
-def _threads() -> Threads:
-    largest_of, least_of = block_reduction(LANES, keep_largest), block_reduction(LANES, keep_least)
+def _over_lanes(combine: Any) -> Any:
+    """The function ``(value, memory)``: what ``combine`` makes of the values of all threads."""
+    reduce = block_reduction(LANES, combine)
 
     @compute.exact_function
-    def largest(value, scratch):
-        shared = scratch.shared
+    def combined(value, memory):
         compute.sync_threads()
-        shared[compute.lane()] = value
-        largest_of(shared, compute.lane())
-        return shared[0]
+        memory.shared[compute.lane()] = value
+        reduce(memory.shared, compute.lane())
+        return memory.shared[0]
 
-    @compute.exact_function
-    def least(value, scratch):
-        shared = scratch.shared
-        compute.sync_threads()
-        shared[compute.lane()] = value
-        least_of(shared, compute.lane())
-        return shared[0]
+    return combined
 
-    @compute.exact_function
-    def flat(rows):
-        return rows
 
-    @compute.exact_function
-    def shaped(row, rows):
-        return row
+@compute.exact_function
+def _flat(rows):
+    return rows
 
-    function = compute.exact_function
-    return Threads(function, function, LANES, compute.lane, compute.sync_threads, largest, least, flat, shaped)
+
+@compute.exact_function
+def _shaped(row, rows):
+    return row
 
 
 @compute.exact_function
@@ -217,8 +210,11 @@ _kepler_step = kepler_on_gpu().step
 @cache
 def kernels() -> EncounterKernels:
     """All of them."""
-    threads = _threads()
-    step_together, largest = compute.exact_function(stepper_by(threads, _accelerate, "encounter")), threads.largest
+    function, largest = compute.exact_function, _over_lanes(keep_largest)
+    threads = StepThreads(
+        function, function, LANES, compute.lane, compute.sync_threads, largest, _over_lanes(keep_least), _flat, _shaped
+    )
+    step_together = function(stepper_by(threads, _accelerate, "encounter"))
 
     @compute.exact_function
     def begin_at(g, lists, begin, body, work, law, drift, forward):
@@ -246,7 +242,7 @@ def kernels() -> EncounterKernels:
         """Move the members of group g for a time h > 0. Returns the next guess."""
         members, first, (radius, watched, outcome) = lists[1], lists[0][g, START], watching
         x, v, begin, before = work[0], work[1], work[BEGIN:B], work[BEFORE:WORK]
-        clock, scratch = work[CLOCK], Scratch(work[SCRATCH:MASSES], shared)
+        clock, scratch = work[CLOCK], StepMemory(work[SCRATCH:MASSES], shared)
         for i in range(compute.lane(), x.size, LANES):
             begin[0, i], begin[1, i] = x[i], v[i]
             for k in range(B, SCRATCH):

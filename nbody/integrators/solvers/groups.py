@@ -4,7 +4,7 @@ Bodies with mass that are near each other, directly or through others, are a gro
 body without mass that meets others has a group of its own, of which it is the owner: it moves among copies of the others.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,16 @@ from nbody.integrators.solvers.pair_forces import FREE, TEST_BODY
 FIRST_ROOM = 4 if SIMULATED else 128
 """Groups and pairs for which there is room at first."""
 
-MOST_ENDS = 8
-"""Members per member, in steps in which bodies may touch."""
+ENDS_PER_GROUP = 8
+"""Members of steps in which bodies may touch for which there is room."""
+
+
+class Kinds(NamedTuple):
+    """There are groups; some move with the star; some do not move in shared memory."""
+
+    any: bool
+    with_star: bool
+    large: bool
 
 
 class Groups:
@@ -44,7 +52,7 @@ class Groups:
 
     Attributes:
         room: the most groups.
-        any, with_star, large: there are groups; some move with the star; some are large.
+        kinds: which kinds of groups there are.
         memory: of the device, in which large groups move.
         outcome: an :class:`.Outcome` of the device.
     """
@@ -55,7 +63,7 @@ class Groups:
         self._make_room(FIRST_ROOM)
 
     def _make_room(self, room: int) -> None:
-        self.room, rows = room, MOST_ENDS * room
+        self.room, rows = room, ENDS_PER_GROUP * room
         shapes = (room + 1, 4), (4 * room, 2)
         self._host = [cuda.pinned_array(shape, np.int32) for shape in shapes]
         self._device = [cuda.device_array(shape, np.int32) for shape in shapes]
@@ -67,23 +75,12 @@ class Groups:
         self._counts = cuda.pinned_array((1, 4), np.int32)
         self._counts[:] = 0
         self._groups, self._members = (rows[:0] for rows in self._host)
+        self.kinds = Kinds(False, False, False)
 
     @property
     def lists(self) -> tuple[Any, Any]:
         """The groups and members of the device."""
         return self._device[0], self._device[1]
-
-    @property
-    def any(self) -> bool:
-        return len(self._groups) > 0
-
-    @property
-    def with_star(self) -> bool:
-        return bool(self._groups[:, MOVES_WITH_STAR].any())
-
-    @property
-    def large(self) -> bool:
-        return bool((self._groups[:, COUNT] > MOST).any())
 
     def form(self, numbers: np.ndarray) -> bool:
         """Form the groups of pairs i > j, and of bodies (i, i) near the star, from sorted numbers i N + j. Returns False
@@ -99,7 +96,9 @@ class Groups:
         self._groups, self._members = self._host[0][1 : count + 1], self._host[1][:length]
         if all(map(np.array_equal, before, (self._groups, self._members))):
             return False
-        self._counts[:] = 0
+        self._counts[:], columns = 0, self._groups.T
+        with_star, large = columns[MOVES_WITH_STAR].any(), (columns[COUNT] > MOST).any()
+        self.kinds = Kinds(count > 0, bool(with_star), bool(large))
         return True
 
     def send(self) -> None:
@@ -124,9 +123,9 @@ class Groups:
     def has_room(self) -> bool:
         """True if there was room for all of these steps; there is from now on."""
         steps, rows = self._counts[0, [NOTED, ENDS]]
-        if steps <= self.room and rows <= MOST_ENDS * self.room:
+        if steps <= self.room and rows <= ENDS_PER_GROUP * self.room:
             return True
-        self._make_room(2 * max(int(steps), -(-int(rows) // MOST_ENDS)))
+        self._make_room(2 * max(int(steps), -(-int(rows) // ENDS_PER_GROUP)))
         return False
 
     # --- Contacts ---

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.compute import cuda
+from nbody.compute import SIMULATED, cuda
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers import encounters_gpu, hybrid_kernels
 from nbody.integrators.solvers.encounters import falls
 from nbody.integrators.solvers.encounters_gpu import LANES
-from nbody.integrators.solvers.groups import Groups
+from nbody.integrators.solvers.groups import Groups, Kinds
 from nbody.integrators.solvers.hybrid_kernels import SUMS, THREADS
 from nbody.state import Outputs
 
@@ -58,6 +58,8 @@ class DeviceHybrid:
         self._float_rows = cuda.device_array((count, 8), np.float32)
         self._groups = Groups(self._mass, self._stream)
         self._make_room(FIRST_ROOM)
+        if not SIMULATED:
+            compute.compile_together(self._rehearse)
 
     def _make_room(self, pairs: int) -> None:
         self._close, self._near = (cuda.device_array((pairs + 1, 2), np.int32) for _ in range(2))
@@ -83,9 +85,9 @@ class DeviceHybrid:
     def _kick(self, h: float, sums: Any) -> None:
         self._launch("kick", *self._moving, self.state.acceleration, h, sums, threads=SUMS * THREADS)
 
-    def _kick_apart(self, h: float) -> None:
+    def _kick_apart(self, h: float, kinds: Kinds) -> None:
         """Kick all bodies, those that meet without each other."""
-        if self._groups.any:
+        if kinds.any:
             self._launch_groups("apart", h * self._m[0] / self._mass[0], *self._moving)
         self._kick(h, self._sums)
 
@@ -94,16 +96,16 @@ class DeviceHybrid:
         self.state.clock.current = Outputs.NOTHING
         self._engine.evaluate(self.state)
 
-    def _move(self, h: float, watched: bool) -> None:
+    def _move(self, h: float, watched: bool, kinds: Kinds) -> None:
         """The Kepler part of a step, with half a jump before and after."""
         groups, star, half = self._groups, self._mass[0], 0.5 * h
         body, velocity = self._moving
         self._launch("drift", body, velocity, h, self._m[0], star, self._sums, self._begin)
-        if groups.any:
-            if groups.with_star:
+        if kinds.any:
+            if kinds.with_star:
                 self._launch_groups("correct", half, star, self._sums, body, self._begin[0], self._begin[1])
             moving, watching = (body, velocity, self.state.next_step), (self._radius, watched, groups.outcome)
-            for with_star in (0, 1) if groups.with_star else (0,):
+            for with_star in (0, 1) if kinds.with_star else (0,):
                 how = (
                     with_star,
                     h,
@@ -115,13 +117,13 @@ class DeviceHybrid:
                     watching,
                 )
                 self._launch_groups("move", *how)
-                if groups.large:
+                if kinds.large:
                     self._launch_groups("move_large", *how, groups.memory)
-                if groups.with_star and not with_star:
+                if kinds.with_star and not with_star:
                     self._kick(0.0, self._others)
         self._kick(0.0, self._sums)
         self._launch("jump", body, h, star, self._sums)
-        if groups.with_star:
+        if kinds.with_star:
             self._launch_groups("correct", half, star, self._sums, body, body, velocity)
 
     def _search(self, dt: float) -> None:
@@ -137,18 +139,37 @@ class DeviceHybrid:
     def _blocks(self) -> int:
         return -(-self.state.count // THREADS)
 
-    def _launch_step(self, dt: float, watched: bool) -> None:
-        state, groups = self.state, self._groups
-        self._launch("keep", *self._moving, state.acceleration, self._kept, *self._columns, dt)
-        if groups.any:
-            groups.send()
-        self._kick_apart(0.5 * dt)
-        self._move(dt, watched)
-        self._evaluate()
-        self._kick_apart(0.5 * dt)
+    def _begin_step(self, dt: float, watched: bool, kinds: Kinds) -> None:
+        """All until the next forces."""
+        self._launch("keep", *self._moving, self.state.acceleration, self._kept, *self._columns, dt)
+        if kinds.any:
+            self._groups.send()
+        self._kick_apart(0.5 * dt, kinds)
+        self._move(dt, watched, kinds)
+
+    def _end_step(self, dt: float, kinds: Kinds) -> None:
+        self._kick_apart(0.5 * dt, kinds)
         self._search(dt)
-        if groups.any:
-            groups.fetch()
+        if kinds.any:
+            self._groups.fetch()
+
+    def _restore(self) -> None:
+        self._launch("restore", *self._moving, self.state.acceleration, self._kept, self.state.map_position)
+
+    def _rehearse(self) -> None:
+        """Call the kernels of all steps but those with large groups."""
+        self._begin_step(1.0, False, Kinds(True, True, False))
+        self._end_step(1.0, Kinds(True, True, False))
+        self._restore()
+        self._load()
+        self._store()
+
+    def _load(self) -> None:
+        self._launch("load", *self._columns, *self._moving)
+
+    def _store(self) -> None:
+        self._kick(0.0, self._sums)
+        self._launch("store", *self._columns, *self._moving, self._sums, self._mass[0], self._mass.sum())
 
     # --- Steps ---
 
@@ -156,7 +177,7 @@ class DeviceHybrid:
         """Make steps, until bodies of these radii may touch in one. Returns their number, False if an encounter could not be
         computed, and the step of the contact, which begins at the time 0."""
         self._radius.copy_to_device(radius)
-        self._launch("load", *self._columns, *self._moving)
+        self._load()
         self._evaluate()
         self._search(dt)
         now, done, good, span = self._look(dt), 0, True, None
@@ -166,8 +187,7 @@ class DeviceHybrid:
             if radius.any() and (self._groups.touching or now.falling or after.falling):
                 span = self._contact(radius, dt)
             now = after
-        self._kick(0.0, self._sums)
-        self._launch("store", *self._columns, *self._moving, self._sums, self._mass[0], self._mass.sum())
+        self._store()
         self.state.invalidate()
         self._stream.synchronize()
         return done, good, span
@@ -177,8 +197,9 @@ class DeviceHybrid:
         groups, attempt, wanted = self._groups, np.union1d(now.pairs, now.soon), now.pairs
         groups.form(attempt)
         while True:
-            key = len(self._near), dt, watched, groups.any, groups.with_star, groups.large, groups.room
-            self.state.moves.repeats.replay(lambda _: self._launch_step(dt, watched), 1, key, key)
+            kinds = groups.kinds
+            key = kinds, groups.room, len(self._near), dt, watched
+            self.state.moves.repeats.replay(lambda _, kinds=kinds: self._make_step(dt, watched, kinds), 1, key, key)
             after = self._look(dt)
             if groups.has_room():
                 before, attempt = attempt, np.union1d(wanted, after.pairs)
@@ -187,7 +208,12 @@ class DeviceHybrid:
                 wanted = attempt
             else:
                 groups.form(attempt)
-            self._launch("restore", *self._moving, self.state.acceleration, self._kept, self.state.map_position)
+            self._restore()
+
+    def _make_step(self, dt: float, watched: bool, kinds: Kinds) -> None:
+        self._begin_step(dt, watched, kinds)
+        self._evaluate()
+        self._end_step(dt, kinds)
 
     def _look(self, dt: float) -> Near:
         """What the last search has found."""

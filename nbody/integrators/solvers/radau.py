@@ -23,7 +23,7 @@ from nbody.fields.field import Term
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.solvers.megno import grow, size2_of
 from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED, accelerations_of
-from nbody.integrators.solvers.radau_polynomial import ALONE, Threads, polynomial_by
+from nbody.integrators.solvers.radau_polynomial import ALONE, StepThreads, polynomial_by
 from nbody.integrators.solvers.radau_tables import POINTS, TAU
 
 MOST_ITERATIONS = 12
@@ -114,12 +114,12 @@ def steps_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) -> C
 
 
 ROWS = 12
-"""Of scratch, if times within steps are not shown; :data:`ROWS_TO_SHOW` more if they are."""
+"""The rows of memory that a step needs, and more of them if times within steps are shown."""
 
 ROWS_TO_SHOW = 9
 
 
-class Scratch(NamedTuple):
+class StepMemory(NamedTuple):
     """Memory in which a step is made.
 
     Attributes:
@@ -139,12 +139,12 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
     rows = ROWS + ROWS_TO_SHOW if shown else ROWS
 
     def advance(x, v, law, step, limits):
-        return steps(x, v, law, step, limits, Scratch(np.empty((rows, x.size)), step.clock))
+        return steps(x, v, law, step, limits, StepMemory(np.empty((rows, x.size)), step.clock))
 
     return advance
 
 
-def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = False) -> Callable:
+def stepper_by(threads: StepThreads, accelerate: Any, kind: str, moving: bool = False) -> Callable:
     """The function ``advance``, to be compiled: threads make steps together.
 
     Args:
@@ -161,9 +161,9 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
     ) = polynomial_by(threads)  # fmt: skip
 
     @threads.calling
-    def fit(time, h, x0, v0, a0, b, law, like, scratch):
+    def fit(time, h, x0, v0, a0, b, law, like, memory):
         """Find the polynomial b of a step of length h by iteration."""
-        rows = scratch.rows
+        rows = memory.rows
         at, moved, a, g = rows[0], rows[1], rows[2], rows[5:12]
         newton_form(b, g)
         before = np.inf
@@ -176,15 +176,15 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
                 wait()
                 accelerate(shaped(at, like), shaped(moved, like), law, time + TAU[node] * h, shaped(a, like))
                 wait()
-                error = take_in(node, a, a0, b, g, 3 * law.m.size, scratch)
+                error = take_in(node, a, a0, b, g, 3 * law.m.size, memory)
             if error < CONVERGED or (iteration > 1 and error >= before):
                 break
             before = error
 
     @threads.calling
-    def changes_within(time, t, h, x0, v0, a0, b, law, like, scratch, dx, dv):
+    def changes_within(time, t, h, x0, v0, a0, b, law, like, memory, dx, dv):
         """The changes of positions and velocities from the beginning of a step to its fraction t, to rounding."""
-        rows = scratch.rows
+        rows = memory.rows
         at, moved, a, within = rows[0], rows[1], rows[2], rows[12:21]
         for i in range(x0.size):
             for k in range(7):
@@ -198,7 +198,7 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
             take_in_between(j, a, a0, within)
         changes(t, h, v0, a0, within, dx, dv)
 
-    def advance(x, v, law, step, limits, scratch):
+    def advance(x, v, law, step, limits, memory):
         """Make steps, until one ends at the time ``until`` or after it; x and v, (3, N) with the rows of tangent vectors,
         become the positions and velocities at that time, or at the end of the last step if it is earlier.
 
@@ -206,14 +206,14 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
             law: :class:`.Attraction`.
             step: :class:`RadauStep`.
             limits: :class:`StepLimits`.
-            scratch: :class:`Scratch`.
+            memory: :class:`StepMemory`.
 
         Returns:
             The number of steps, and False if the next step cannot be made.
         """
         until, last, steps, longest, eta = limits
         begin, clock, b, e, lost_x, lost_v, growth = step
-        dx, dv = scratch.rows[3], scratch.rows[4]
+        dx, dv = memory.rows[3], memory.rows[4]
         x0, v0, a0 = flat(begin[0]), flat(begin[1]), flat(begin[2])
         off_x, off_v = flat(lost_x), flat(lost_v)
         done, good = 0, True
@@ -240,8 +240,8 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
                 if not good:
                     break
                 shorten(b, e, tried / h)
-                fit(time, tried, x0, v0, a0, b, law, x, scratch)
-                h = next_step(a0, b, law.m.size, tried, eta, scratch)
+                fit(time, tried, x0, v0, a0, b, law, x, memory)
+                h = next_step(a0, b, law.m.size, tried, eta, memory)
                 if not math.isfinite(h):  # no force: nothing limits the step
                     h = tried / SAFETY
                 if h >= SAFETY * tried:
@@ -261,7 +261,7 @@ def stepper_by(threads: Threads, accelerate: Any, kind: str, moving: bool = Fals
         elif end <= until or not shown:
             changes(1.0, length, v0, a0, b, dx, dv)
         elif shown:
-            changes_within(time, max(0.0, until - time) / length, length, x0, v0, a0, b, law, x, scratch, dx, dv)
+            changes_within(time, max(0.0, until - time) / length, length, x0, v0, a0, b, law, x, memory, dx, dv)
         at_x, at_v = flat(x), flat(v)
         for i in range(own(), dx.size, count):
             at_x[i], at_v[i] = x0[i] + (dx[i] - off_x[i]), v0[i] + (dv[i] - off_v[i])

@@ -27,7 +27,7 @@ LONGEST_GUESS = 20.0
 """Growth of the step beyond which the last polynomial is no guess for the next one."""
 
 
-class Threads(NamedTuple):
+class StepThreads(NamedTuple):
     """The threads that make a step.
 
     Attributes:
@@ -36,7 +36,7 @@ class Threads(NamedTuple):
         number: how many there are.
         own: ``()``, the number of this one.
         wait: ``()``, until all have come so far, and see what the others wrote.
-        largest, least: ``(value, scratch)``, of all threads' values.
+        largest, least: ``(value, memory)``, of all threads' values.
         flat: ``(rows)``, an array as one with n numbers.
         shaped: ``(row, rows)``, n numbers as an array like ``rows``.
     """
@@ -60,14 +60,14 @@ class Polynomial(NamedTuple):
         newton_form: ``(b, g)``, the coefficients g of b.
         predict: ``(node, h, x, v, a0, b, at)``, the positions at a node of a step of length h.
         predict_velocity: ``(node, h, v, a0, b, at)``.
-        take_in: ``(node, a, a0, b, g, real, scratch)``, make the polynomial agree with the acceleration at a node. Returns
+        take_in: ``(node, a, a0, b, g, real, memory)``, make the polynomial agree with the acceleration at a node. Returns
             the change of its last coefficient, at the last node relative to the largest acceleration, of the first
             ``real`` numbers, which are those of the bodies.
         changes: ``(t, h, v, a0, b, dx, dv)``, the changes of positions and velocities from the beginning of a step of
             length h to its fraction t.
         take_in_between: ``(j, a, a0, b)``, make the polynomial b, (9, n), agree with the acceleration at point j of
             :data:`.POINTS`.
-        next_step: ``(a0, b, bodies, h, eta, scratch)``, the next step from the polynomial at the end of a step of length h;
+        next_step: ``(a0, b, bodies, h, eta, memory)``, the next step from the polynomial at the end of a step of length h;
             see :mod:`nbody.integrators.solvers.ias15`.
         shorten: ``(b, e, ratio)``, rescale the polynomials to a step from the same moment, ``ratio`` times as long.
         go_on: ``(b, e, ratio)``, make b the guess for the next step, ``ratio`` times as long: the continued polynomial,
@@ -87,7 +87,7 @@ class Polynomial(NamedTuple):
 
 
 @cache
-def polynomial_by(threads: Threads) -> Polynomial:
+def polynomial_by(threads: StepThreads) -> Polynomial:
     """The functions for these threads."""
     compiled, count, own, wait = threads.compiled, threads.number, threads.own, threads.wait
     largest_of, least_of = threads.largest, threads.least
@@ -140,7 +140,7 @@ def polynomial_by(threads: Threads) -> Polynomial:
         return difference
 
     @compiled
-    def take_in(node, a, a0, b, g, real, scratch):
+    def take_in(node, a, a0, b, g, real, memory):
         change, largest = 0.0, 0.0
         for i in range(own(), real, count):
             difference = take_in_one(node, i, a, a0, b, g)
@@ -149,7 +149,7 @@ def polynomial_by(threads: Threads) -> Polynomial:
         for i in range(real + own(), a.size, count):
             take_in_one(node, i, a, a0, b, g)
         if node == 7:
-            change, largest = largest_of(change, scratch), largest_of(largest, scratch)
+            change, largest = largest_of(change, memory), largest_of(largest, memory)
         return change / largest if largest > 0.0 else 0.0
 
     @compiled
@@ -174,7 +174,7 @@ def polynomial_by(threads: Threads) -> Polynomial:
                 b[k, i] += difference * NEWTON[j, k]
 
     @compiled
-    def next_step(a0, b, bodies, h, eta, scratch):
+    def next_step(a0, b, bodies, h, eta, memory):
         wait()
         shortest = math.inf
         for i in range(own(), bodies, count):
@@ -192,7 +192,7 @@ def polynomial_by(threads: Threads) -> Polynomial:
             scale = max(first if math.isfinite(first) else 0.0, second if math.isfinite(second) else 0.0)
             if scale > 0.0 and scale < shortest:
                 shortest = scale
-        return eta * h * math.sqrt(least_of(shortest, scratch))
+        return eta * h * math.sqrt(least_of(shortest, memory))
 
     @compiled
     def shorten(b, e, ratio):
@@ -245,7 +245,7 @@ def _no_wait():
 
 
 @_strict
-def _its_own(value, scratch):
+def _its_own(value, memory):
     return value
 
 
@@ -259,4 +259,4 @@ def _shaped(row, rows):
     return row.reshape(rows.shape)
 
 
-ALONE = Threads(_strict, inner, 1, _first, _no_wait, _its_own, _its_own, _flat, _shaped)
+ALONE = StepThreads(_strict, inner, 1, _first, _no_wait, _its_own, _its_own, _flat, _shaped)
