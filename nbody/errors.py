@@ -9,9 +9,9 @@ from pathlib import PurePath
 
 command_line = False  # True in the command line, whose lines name its options
 
-OPTION = re.compile(r"""((?<!\w)'.*?'(?!\w)|nbody\ [a-z]+\ .*\ --.*)|(?<![^\s(])--(?:set\ (?=\w)|(about|accuracy|bodies
-    |color|dt|end|engine|event|every|exposure|frame|G|gpus|integrator|model|output|overwrite|particles|precision|quantity
-    |resonance|seed|size|softening|species|steps|stop-when|trail-frames|trails|x|y)(?![\w-]|[./]\w))""", re.X)  # fmt: skip
+OPTION = re.compile(r"""(?x)((?<!\w)'.*?'(?!\w)|nbody\ [a-z]+\ .*\ --.*)|(?<![^\s(])--(?:set\ (?=\w)|(about|accuracy
+    |background|bodies|color|dt|end|engine|event|every|exposure|frame|G|gpus|integrator|map|model|output|overwrite|particles
+    |precision|quantity|resonance|seed|sizes?|softening|species|steps|stop-when|trail-frames|trails|x|y)(?![\w-]|[./]\w))""")
 
 
 def worded(line: str) -> str:

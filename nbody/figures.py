@@ -21,13 +21,11 @@ FONTS = {
 """Sizes in points, for matplotlib's rcParams: legible where a panel of 3.4 inches is as wide as a journal's column."""
 
 RC: Any = FONTS | {
-    "text.color": INK,
-    "axes.labelcolor": INK,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     "axes.edgecolor": GREY,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "lines.linewidth": 1.3,
     "legend.frameon": False,
+    "axes.formatter.limits": (-4, 5),  # labels such as -400000 meet
     "axes.formatter.use_mathtext": True,
     "pdf.fonttype": 42,  # text in a PDF stays text
     "svg.hashsalt": "nbody",  # the same data give the same file

@@ -130,6 +130,7 @@ VALUES = [
     ("length: 1e-20", "length: 0.01", "3: gravity.length: ", "too small"),
     ("softening: none", "softening: plummer", "3: gravity.length: ", "has no meaning with softening 'none'"),
     ("softening: cutoff}", "softening: plummer, length: 0.01}", "3: gravity.length: ", "is missing"),
+    ("dimensions: 2", "engine: auto", "8: dimensions: ", "write 'gravity: {dimensions: 3}'"),
     ('engine: "a\\nb"', "engine: auto", "8: engine: ", "one short line"),
     (
         "precision: float16",
@@ -180,6 +181,7 @@ TEXTS = {
     "an anchor": (b"name: &a b\nengine: *a\n", "bad.yaml:1: name: anchors and aliases"),
     "an alias of itself": (b"name: &a [*a]\n", "bad.yaml:1: name: anchors and aliases"),
     "billions of laughs": (b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", "bad.yaml:1: a: anchors"),
+    "an empty key": (b'engine: {"": cpu}\n', "bad.yaml:1: engine: a key must be a plain name"),
     "a list as a key": (b"? [a]\n: b\n", "bad.yaml:1: a key must be a plain name"),
     "a depth of 20 000": (b"name: " + 20_000 * b"[", "bad.yaml:1: nested too deep"),
     "an impossible character": (b'name: "\\UFFFFFFFF"\n', "bad.yaml: not valid YAML"),

@@ -628,6 +628,7 @@ def test_an_added_orbit_may_have_units():
     ("values", "line"),
     [
         ({"m": 1.0, "aa": 2.0}, r"unknown value 'aa' \(did you mean 'a'\?\)"),
+        ({"m": 1.0, "a": 2.0, "primary": 0}, r"unknown value 'primary' \(did you mean 'about'\?\)"),
         ({"m": 1.0, "e": 0.1}, "a is missing; an orbit has a, P or q"),
         ({"m": 1.0, "a": 1.0, "e": 1.5}, "add: a: 1 does not fit e = 1.5"),
         ({"m": 1.0, "a": 1.0, "position": [1, 0, 0]}, "add: position and a exclude each other; leave one of them out"),

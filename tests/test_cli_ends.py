@@ -13,6 +13,7 @@ from conftest import ENVIRONMENT, ROOT, begun, child, program, recorded_frames, 
 from recordings import plummer_text
 
 from nbody.cli import main
+from nbody.run.signals import stop_on_signals
 from nbody.trajectory import Trajectory
 
 
@@ -108,6 +109,14 @@ def test_two_interrupts_in_a_row_end_with_130_and_a_whole_file(pause, tmp_path):
     assert run.returncode == 130 and "Traceback" not in error
     with Trajectory(tmp_path / "run.h5") as recorded:
         assert len(recorded) >= 1 and recorded.verify() == []
+
+
+def test_the_signal_that_timeout_sends_to_a_process_and_to_its_group_asks_once_for_a_stop():
+    """The second one would end the run without the checkpoint of its last step."""
+    with stop_on_signals() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.requested and stop.signal_name == "SIGTERM"
 
 
 def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):

@@ -51,6 +51,13 @@ def recorded(scenario, path, **more):
     return nbody.Trajectory(path)
 
 
+def test_an_ensemble_of_one_system_is_recorded(tmp_path):
+    one = pairs_of_planets(ensemble={"vary": {"initial.bodies.1.a": [1.2]}})
+    with recorded(one, tmp_path / "one.h5") as run:
+        assert run.observable("system_energy").shape == (5, 1) and list(run.systems["status"]) == ["done"]
+        np.testing.assert_array_equal(run.system(0).position, run.position)
+
+
 FORCES = {
     "wisdom_holman": [{"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1}],
     "ias15": [{"field": "post_newtonian", "c": 63241.077}],

@@ -200,6 +200,21 @@ WRONG = [
 ]
 
 
+def test_a_name_alone_is_a_field_and_fields_without_a_potential_are_named_once(tmp_path):
+    """Energies in fields about a body are not those of an orbit of the whole system in them."""
+    values = {
+        "units": {"length": "au", "mass": "Msun", "time": "yr"}, "integrator": {"scheme": "ias15", "end": 0.1},
+        "initial": {"generator": "planets", "bodies": [{"m": 1}, {"m": 1e-3, "a": 1, "name": "b"}, {"m": 0, "a": 3}]},
+        "fields": ["post_newtonian", *({"field": "migration", "on": k, "tau_a": 1e4} for k in ("b", 2))],
+    }  # fmt: skip
+    lines: list[str] = []
+    scenario = nbody.Scenario.from_dict(values)
+    assert [each.field for each in scenario.fields] == ["post_newtonian", "migration", "migration"]
+    run = nbody.Simulation(scenario, tmp_path / "run.h5", notify=lines.append)
+    assert run.run().without_potential == nbody.Trajectory(run).without_potential == ["Migration"]
+    assert [line.startswith("energies leave out 'Migration', which") for line in lines if "energ" in line] == [True]
+
+
 @pytest.mark.parametrize(("force", "line"), WRONG)
 def test_a_force_of_no_body_is_refused(force, line):
     assert line in said(moved, star_and({"a": 1.0}), [force], 1.0)

@@ -564,7 +564,7 @@ def test_invalid_live_options_are_refused(tmp_path, refused, monkeypatch):
         (("view", "plumer"), "did you mean 'plummer'"),
         (("view", "plummer", "--set", "gravity.GG=2"), "GG"),
         (("view", "plummer", "--follow"), "--follow: is for recordings"),
-        (("view", "plummer", "--screenshot", "a.png"), "--screenshot: is for recordings"),
+        (("view", "plummer", "--screenshot", "a.png"), "then: nbody view output/run.h5 --screenshot a.png"),
         (("view", "plummer", "--fps", "30"), "--fps: is for recordings"),
         (("view", "plummer", "--size", "big"), "--size big: is not a size"),
         (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),

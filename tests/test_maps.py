@@ -62,7 +62,9 @@ def test_megno_is_that_of_the_ensemble(tmp_path):
     """Two for regular systems; the picture shows the one that ended in the colour beyond the scale."""
     m = nbody.map(pair(), X, "", "megno,lyapunov")
     grid = {"vary": {"initial.bodies.2.a": "1.02..1.3:3"}}
-    nbody.Simulation(m.scenario.with_keywords({"ensemble": grid}), tmp_path / "run.h5").run()
+    ensemble = m.scenario.with_keywords({"ensemble": grid})
+    assert nbody.Simulation(ensemble).run().frames == 2  # without a file nobody looks at others, nor in the map
+    nbody.Simulation(ensemble, tmp_path / "run.h5").run()
     with nbody.Trajectory(tmp_path / "run.h5") as run:
         np.testing.assert_array_equal(m.values["megno"], run.systems["megno"])
         np.testing.assert_array_equal(m.values["lyapunov"], run.systems["lyapunov"])
@@ -89,8 +91,12 @@ def test_a_map_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeyp
     assert says == [f"{path}: holds 2 systems of 6; it goes on"]
     np.testing.assert_array_equal(again.values["closest"], whole.values["closest"])
     np.testing.assert_array_equal(nbody.map(path).values["closest"], whole.values["closest"])
+    nbody.map(pair(), X, Y, "closest", path, notify=says.append)
+    assert says[-1] == f"{path}: holds 6 systems of 6"
     other = nbody.map(pair(), X, "", "closest", path, notify=says.append)
     assert other.values["closest"].shape == (3,) and says[-1] == f"{path} existed; it is kept as map.1.h5"
+    nbody.map(pair(), X, "", "closest", path, overwrite=True, notify=says.append)
+    assert len(says) == 3 and not (tmp_path / "map.2.h5").exists()
 
 
 def test_the_amplitude_of_an_angle_is_that_of_its_libration():
@@ -109,6 +115,8 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
         ({"x": "bodies.9.a=1..2:3"}, "there is no '9'"),
         ({"x": "gravity.G=1..2:3"}, "--x gravity.G: only the bodies of the systems can vary"),
         ({"x": "bodies.2.a"}, "--x: must be KEY=VALUES, as in bodies.1.a=0.9..1.1:400"),
+        ({"x": ("bodies.2.a", 5)}, "--x: must be KEY=VALUES"),
+        ({"y": 3}, "--y: must be KEY=VALUES, .*, got 3"),
         ({"x": "bodies.2.a=1..-2:3"}, "--x initial.bodies.2.a: -2 does not fit e = 0"),
         ({"x": "", "y": ""}, "map: which values"),
         ({"x": "", "y": X}, "--y: is the second axis"),
@@ -119,7 +127,9 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
         ({"quantity": "survival(radus=3)"}, "--quantity survival.radus=3.: radus: unknown key .did you mean 'radius'"),
         ({"quantity": "amplitude(1, 2, p=1, q=2)"}, "p: must be greater than q = 2"),
         ({"quantity": "amplitude(1, 1)"}, "--quantity: an amplitude is of two bodies, and body 1 is there twice"),
-        ({"quantity": "1 + 1"}, "--quantity: '1 . 1' is none"),
+        ({"quantity": ["closest", 3]}, "--quantity: '3' is no quantity"),
+        ({"quantity": "closest, e_max(1, 2"}, "--quantity: 'e_max.1' is no quantity"),
+        ({"quantity": "1 + 1"}, "--quantity: '1 . 1' is no quantity"),
     ],
 )
 def test_invalid_maps_are_refused(given, message):
@@ -196,6 +206,15 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert (
         main(["plot", "map.h5", "survivl"]) == main(["new", "map.h5", "--point", "3,0"]) == main(["new", "map.h5"]) == 2
     )
+
+
+def test_a_map_of_one_value_is_one_system_and_its_file_is_named_as_what_it_is(tmp_path):
+    one = nbody.map(pair(), "bodies.2.a=1.3", "", "closest")
+    assert one.values["closest"] == nbody.map(pair(), "bodies.2.a=1.2,1.3", "", "closest").values["closest"][1]
+    with pytest.raises(InputError, match=r"map\.png: a map is an HDF5 file; give a name that ends in \.h5"):
+        nbody.map(pair(), X, "", "closest", tmp_path / "map.png")
+    with pytest.raises(InputError, match="no system is computed yet"):
+        stability_map.StabilityMap(one.scenario, "closest").plot()
 
 
 def test_an_axis_may_name_a_body_and_the_folder_is_made(tmp_path):

@@ -514,6 +514,24 @@ def test_a_notebook_shows_a_movie_where_jupyter_rfb_is_missing(egl, run_file, tm
         nbody.show(str(run_file), colour="id")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"size": "12"}, "--size 12: is not a size; write it as 1280x720"),
+        ({"size": (720,)}, "--size .*: is not a size"),
+        ({"size": None}, "--size None: is not a size"),
+        ({"size": (0, 0)}, "sides are 16 to 16384 pixels"),
+        ({"trails": [0, 3]}, "--trails .*: must be auto, none, all or ids like 0,3,7"),
+        ({"trail_frames": 2.5}, "--trail-frames: must be a whole number, got 2.5"),
+        ({"exposure": "bright"}, "--exposure: must be a number, got 'bright'"),
+        ({}, "the name of a file is needed, as a text or a pathlib.Path; got 5"),
+    ],
+)
+def test_a_wrong_type_in_a_notebook_is_refused(wrong, line):
+    with pytest.raises(InputError, match=line):
+        nbody.show(5, **wrong)
+
+
 def test_the_movie_of_a_notebook_follows_bodies_that_leave_the_view(egl, tmp_path, monkeypatch):
     (position, velocity), *_ = cloud(100)
     drift = [(np.add(position, [20 * k, 0, 0]), np.add(velocity, [200, 0, 0])) for k in range(4)]

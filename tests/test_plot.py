@@ -339,6 +339,40 @@ def test_invalid_plots_are_refused(tmp_path, monkeypatch, refused, arguments, me
     assert re.search(message, refused("plot", *arguments))
 
 
+@pytest.mark.parametrize(
+    ("plot", "wrong", "line"),
+    [
+        ("bodies", {"frame": 1.5}, "frame: must be a whole number"),
+        ("orbits", {"bodies": [1.5]}, "needs the id or the name of a body"),
+        ("orbits", {"bodies": "Earth"}, "no body named 'Earth'"),
+        ("resonance", {"resonance": 3}, "must be two different whole numbers"),
+        ("bodies", {"species": 3}, "unknown species '3'"),
+        ("bodies", {"style": 3}, "style 3: is neither"),
+    ],
+)
+def test_a_wrong_type_in_python_is_refused(tmp_path, plot, wrong, line):
+    path = record(tmp_path / "run.h5", frames=2)
+    with pytest.raises(InputError, match=line):
+        nbody.plot(path, plot, **wrong)
+    with pytest.raises(InputError, match="the name of a file is needed"):
+        nbody.plot([], plot)
+
+
+def test_one_body_may_be_named_without_a_list(tmp_path):
+    orbits = nbody.plot(record(tmp_path / "run.h5", frames=2), "orbits", bodies=10)
+    assert len(orbits.axes[0].lines) == 2  # its path and its end
+
+
+def test_a_dispersion_with_binaries_is_said_to_include_their_motion(tmp_path):
+    pairs = {"fraction": 0.5, "period": [0.1, 0.2]}
+    initial = {"generator": "plummer", "particles": 64, "binaries": pairs}
+    scenario = nbody.Scenario.from_dict({"initial": initial, "integrator": {"dt": 1e-5, "steps": 1}})
+    nbody.simulate(scenario, output=tmp_path / "pairs.h5", engine="cpu").close()
+    for path, said in ((tmp_path / "pairs.h5", True), (record(tmp_path / "run.h5"), False)):
+        label = nbody.plot(path, "dispersion").axes[0].get_ylabel()
+        assert label.endswith("with the motion within binaries") == said
+
+
 # --- Notebooks --------------------------------------------------------------------------------------------------------
 
 

@@ -43,6 +43,12 @@ def run(tmp_path_factory):
     return record(tmp_path_factory.mktemp("orbits") / "run.h5")
 
 
+def test_the_overview_of_bodies_about_one_shows_their_orbits(run):
+    """Profiles, virial ratios and radii of half of the mass say nothing of planets."""
+    labels = [axes.get_ylabel() for axes in nbody.plot(run).axes if axes.axison]
+    assert labels == ["y [kpc]", "semi-major axis a [kpc]", "eccentricity e"]  # it has no energies
+
+
 def test_elements_are_those_of_the_trajectory_in_the_units_of_the_axes(run):
     figure = nbody.plot(run, "elements", "P", "M", bodies=[1, 2])
     with nbody.Trajectory(run) as opened:

@@ -4,7 +4,7 @@ import copy
 import pickle
 import re
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from nbody.particles import Particles
 from nbody.run.resume import rerun, resume
 from nbody.scenario import OPTIONS
 from nbody.trajectory import first_difference
+from nbody.viewer.picture.look import Look
 
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64"}
 
@@ -362,8 +363,15 @@ def test_a_recorded_simulation_stands_for_its_file(tmp_path):
     assert [line.get_label() for line in nbody.plot(simulation, "energy").axes[0].lines]
     with pytest.raises(InputError, match="this simulation was not recorded; make it with output="):
         nbody.plot(Simulation(plummer(3), dt=0.1), "energy")
-    with pytest.raises(InputError, match=r"^record: needs the path of a new file, got this simulation$"):
+    with pytest.raises(InputError, match=r"^record: needs the path of a new file, got a simulation$"):
         simulation.record(simulation)
+    with pytest.raises(InputError, match=r"^output: needs the path of a new file, got a simulation$"):
+        Simulation(plummer(3), dt=0.1, output=simulation)
+    for call in (resume, nbody.plot, nbody.Trajectory, lambda wrong: rerun(tmp_path / "run.h5", wrong)):
+        with pytest.raises(InputError, match=r"^the name of a file is needed, .*; got 3$"):
+            call(3)
+    with pytest.raises(InputError, match=r"^start: .* a run begins at the time of its particles$"):
+        Simulation(plummer(3), dt=0.1, start=2.0)
 
 
 def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
@@ -519,6 +527,7 @@ def test_one_of_the_particles_has_the_names_of_its_numbers_and_counts_when_it_is
         ("run.particles.vy", r"it is particles.velocity\[:, 1\]"),
         ("run.particles.postion", "did you mean 'position'"),
         ("run.particles[0].a", r"elements of orbits are simulation.orbits\(\)"),
+        ("run.megno", r"observables\['megno'\], or \['system_megno'\] of an ensemble$"),
         ("run.begn", "has no attribute 'begn'$"),
         ("run.resume", r"it is nbody.resume\(path\)"),
         ("run.run(until=1)", r"say integrate\(until=…\) to go to a time"),
@@ -562,6 +571,7 @@ def test_warnings_and_lines_for_notify_name_arguments_too(monkeypatch):
     assert errors.worded("check it with 'nbody info --verify'") == "check it with 'nbody info --verify'"  # to be typed
     assert errors.worded("can't be: --overwrite, see 'a --dt'") == "can't be: overwrite, see 'a --dt'"
     typed = [name for name, option in OPTIONS.items() if option.help or option.takes == "texts"]
+    typed += [each.name for each in fields(Look) if type(each.default) is not bool]
     assert [errors.worded(f"--{name.replace('_', '-')}") for name in typed] == typed
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -190,6 +191,7 @@ def test_three_times_control_c_ends_a_run_whose_disk_hangs_and_its_frames_are_wh
     for answer in (b"stopping\n", b"waiting\n", b""):  # signals that come together count as one
         run.send_signal(signal.SIGINT)
         assert run.stdout.readline() == answer
+        time.sleep(0.15)
     _, said = run.communicate(timeout=300)  # the disk hangs for ten minutes
     assert run.returncode == 130 and said.count(b"interrupted at step") == 1, said
     with Trajectory(tmp_path / "run.h5") as recording:

@@ -57,7 +57,8 @@ def test_names_of_other_programs_are_answered_and_far_ones_with_nothing(call, hi
 
 
 def test_sizes_of_a_benchmark_of_forces_are_numbers_of_particles(refused):
-    assert "numbers of bodies are --particles" in refused("bench", "--cpu", "--sizes", "1024")
+    for sizes in (["--sizes", "1024"], ["--sizes=1024"]):
+        assert "numbers of bodies are --particles" in refused("bench", "--cpu", *sizes)
 
 
 def test_an_option_that_is_far_from_all_gets_no_proposal(refused):

@@ -96,7 +96,7 @@ def _nearest(orbits: Elements, inner: int, outer: int) -> tuple[int, int]:
 
 def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
     """``"3:2"`` or (3, 2) as p > q > 0. Raises InputError."""
-    parts = text.split(":") if isinstance(text, str) else [str(each) for each in text]
+    parts = [str(each) for each in text] if np.ndim(text) else str(text).split(":")
     if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts) or len({*map(int, parts)} - {0}) < 2:
         raise InputError(f"resonance: must be two different whole numbers, as in 3:2; got {text!a}")
     return max(map(int, parts)), min(map(int, parts))

@@ -29,8 +29,7 @@ from nbody.whole_file import Notify
 OPEN = Trajectory, System
 Source: TypeAlias = Trajectory | System | str | os.PathLike
 
-PANEL = (3.4, 2.7)
-SINGLE = (5.0, 3.6)
+PANEL, SINGLE = (3.4, 2.7), (5.0, 3.6)
 """Sizes in inches: of a panel among others, and of the only one."""
 
 DPI = 200
@@ -53,7 +52,7 @@ def plot(
     run: Source | Sequence[Source],
     *plots: str,
     frame: int | Sequence[int] | None = None,
-    bodies: Sequence[int | str] = (),
+    bodies: int | str | Sequence[int | str] = (),
     cylindrical: bool = False,
     about: int | str = "inner",
     resonance: str | Sequence[int] = "",
@@ -90,8 +89,9 @@ def plot(
     Raises:
         InputError: one line about a wrong choice, or about what the recording lacks.
     """
-    sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
-    frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
+    sources: list[Any] = list(run) if isinstance(run, list | tuple) and run else [run]
+    given: Any = frame, bodies, species
+    frames, bodies, species = (() if x is None else tuple(x) if np.ndim(x) else (x,) for x in given)
     for name in plots:
         PLOTS.check(name)
     if model not in ("", *MODELS, GIVEN):
@@ -105,8 +105,7 @@ def plot(
                 one.run.index(each)
         if species:
             data = [part for one in data for part in _by_species(one, species, len(data) > 1)]
-        angles = resonance_of(resonance) if resonance else None
-        view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
+        view = View(data, frames, bodies, cylindrical, about, resonance_of(resonance) if resonance else None, model)
         chosen = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), view, chosen)
         if model and not any("model" in panel.options for panel in panels.values()):
@@ -120,7 +119,7 @@ def styled_figure(size: tuple[float, float], style: str | os.PathLike) -> RunFig
     rcParams["figure.figsize"] = size
     try:
         styles.use(os.fspath(style) or {})
-    except OSError:
+    except (OSError, TypeError):
         raise InputError(
             f"style {style}: is neither a matplotlib style nor a style file; matplotlib.style.available lists the names"
         ) from None
@@ -147,9 +146,9 @@ def _by_system(data: RunData) -> list[RunData]:
     return [RunData(each, f"{data.label}, system {each.number}") for each in shown]
 
 
-def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> list[RunData]:
+def _by_species(data: RunData, species: Sequence[str], several: bool) -> list[RunData]:
     """A recording for each chosen species, once; of ``all``, for each that has bodies. Raises InputError."""
-    chosen = [species] if isinstance(species, str) else list(dict.fromkeys(species))
+    chosen = list(dict.fromkeys(species))
     if "all" in chosen and len(chosen) > 1:
         raise InputError("species: 'all' stands for every one; name no other beside it")
     if chosen == ["all"]:
@@ -160,10 +159,12 @@ def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> l
 def _panels(plots: Sequence[str], view: View, named: bool) -> dict[str, Plot]:
     """The plots by name; ``overview`` and ``profile`` become those that they stand for."""
     few = min(run.count for run in view.runs) <= FEW
+    star = all(2 * run.run.mass[0] > run.run.mass.sum() for run in view.runs)  # the others go around it
+    overview = ("orbits" if few else "bodies", "energy", "a", "e") if star else FEW_OVERVIEW if few else OVERVIEW
     names: list[str] = []
     for name in plots:
         found = PLOTS.load(name)
-        names += [name] if isinstance(found, Plot) else FEW_OVERVIEW if found is OVERVIEW and few else found
+        names += [name] if isinstance(found, Plot) else overview if found is OVERVIEW else found
         names += ["residuals"] if name == "profile" and view.model else []
     panels = {name: PLOTS.load(name) for name in names}
     if short := next((run for run in view.runs if len(run.time) < 2), None):
@@ -214,7 +215,6 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
     else:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
-    if view.bodies_shown:
-        names = view.bodies_shown
+    if names := view.bodies_shown:
         place: Any = "outside right center" if view.several else "outside right upper"  # a legend of runs is above
         figure.legend(names.values(), names.keys(), loc=place, handlelength=1.5, markerscale=2)

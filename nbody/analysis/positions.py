@@ -39,8 +39,7 @@ def draw_bodies(axes: Axes, view: View) -> None:
 
 
 def _label(axes: Axes, view: View) -> None:
-    axes.set_xlabel(labelled("x", view.unit("length")))
-    axes.set_ylabel(labelled("y", view.unit("length")))
+    axes.set(xlabel=labelled("x", view.unit("length")), ylabel=labelled("y", view.unit("length")))
 
 
 def _map(axes: Axes, view: View, p: Particles) -> None:

@@ -71,7 +71,9 @@ def draw_dispersion(axes: Axes, view: View) -> None:
         axes, view, lambda p, m: p.dispersion, lambda p, m: p.dispersion_error, lambda p, m: m.dispersion(p.radius)
     )
     axes.set_ylim(bottom=0)
-    axes.set_ylabel(labelled("velocity dispersion σ (1-D)", view.unit("velocity")))
+    pairs = any("'binaries': {" in str(run.run.resolved) for run in view.runs)
+    more = "\nwith the motion within binaries" if pairs else ""  # which the model does not have
+    axes.set_ylabel(labelled("velocity dispersion σ (1-D)", view.unit("velocity")) + more)
 
 
 def draw_rotation(axes: Axes, view: View) -> None:

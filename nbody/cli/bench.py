@@ -77,13 +77,14 @@ class BenchGroup(TyperGroup):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Name the subcommand that is meant."""
-        for word in args:
+        options = [word.partition("=")[0] for word in args]
+        for word in options:
             if word in MOVED and not ctx.resilient_parsing:
                 raise InputError(f"{word} is a subcommand now: nbody bench {MOVED[word]} (see 'nbody bench --help')")
-        if "--sizes" in args and args[0] not in self.commands:
+        if "--sizes" in options and args[0] not in self.commands:
             raise InputError("--sizes: are of matrices (nbody bench matmul); numbers of bodies are --particles")
         if not (args and args[0] in (*self.commands, *ctx.help_option_names)) and (args or not ctx.resilient_parsing):
-            args = [SCALING if any(word.partition("=")[0] == "--gpus" for word in args) else FORCES, *args]
+            args = [SCALING if "--gpus" in options else FORCES, *args]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Context, formatter: Any) -> None:

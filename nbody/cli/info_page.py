@@ -122,7 +122,7 @@ def _origin(provenance: Json) -> dict[str, str]:
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
     known["cpu"] = joined("cpu", "simd") + (f", {counted(cores, 'core')}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
-    errors, hosts = known.pop("force_error", None), known.pop("hosts", {})
+    errors, hosts, _ = known.pop("force_error", None), known.pop("hosts", {}), known.pop("without_potential", None)
     known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
     facts = {
         "force error": _force_error(errors) if isinstance(errors, dict) and "median" in errors else "",

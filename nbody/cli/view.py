@@ -71,9 +71,9 @@ class Viewpoint:
     def display(self, look: Look) -> "Display":
         """How the run is shown. Raises InputError."""
         from nbody.viewer.picture.aim import Aim, Display
-        from nbody.viewer.screenshot import parse_size
+        from nbody.viewer.screenshot import picture_size
 
-        return Display(look, Aim(self.camera, self.track), parse_size(self.size), self.hud)
+        return Display(look, Aim(self.camera, self.track), picture_size(self.size), self.hud)
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,13 @@ def view(
         from nbody.scenario.packaged import locate
 
         given = {**vars(picture), **vars(playing), "follow": playing.follow or None}
-        for option in (name for name, value in given.items() if value is not None):
-            raise InputError(f"--{option}: is for recordings; record it first: nbody run {run} -o output/run.h5")
+        path = recorded.output or Path("output/run.h5")
+        for option, value in given.items():
+            if value is not None:
+                again = f"nbody view {path} --{option}" + ("" if value is True else f" {value}")
+                raise InputError(f"--{option}: is for recordings; record it: nbody run {run} -o {path}, then: {again}")
         settings = replaced.load(locate(run, print_message))
-        return view_scenario(
-            settings, recorded.output or Path("output/run.h5"), recorded.overwrite, shown, screen, served.bytes
-        )
+        return view_scenario(settings, path, recorded.overwrite, shown, screen, served.bytes)
     Replaced(replaced | ({"output": recorded.output} if recorded.output else {})).refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource

@@ -55,7 +55,7 @@ class AddedFields:
         self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
         self.energy_changes = next(filter(None, map(_change, parts)), "")
-        self.without_potential = [part.title for part in parts if not part.has_potential]
+        self.without_potential = list(dict.fromkeys(part.title for part in parts if not part.has_potential))
         rows = [(*part.centre, -1.0, 0.0, 2.0**53, *part.parameters(G)) for part in parts]
         self.about = {k: part.bodies for k, part in enumerate(parts) if part.bodies is not None}
         self.parameters = np.zeros((len(rows), max(map(len, rows), default=6)))

@@ -86,10 +86,10 @@ def _is_function(given: object) -> bool:
 def _choices(given: Any, G: float) -> list[Any]:
     if isinstance(given, FieldChoice):
         return [given.renewed() if isinstance(given, Force) else given]
+    if isinstance(given, str):
+        return [given]
     if isinstance(given, Mapping) and not any(hasattr(each, "parameters") for each in given.values()):
         return [given]
-    if isinstance(given, str):
-        return [FieldChoice(field=given)]
     if _is_function(given):
         return [force(given)]
     if isinstance(given, Field | VelocityField):

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from nbody.errors import InputError, counted, printable
+from nbody.given import path_text
 from nbody.initial import check_initial
 from nbody.maps.stability_map import Show, StabilityMap
 from nbody.output_file import checked_path
@@ -14,6 +16,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.ensemble import keys_of, range_of
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory.grid_file import MAP, is_map
+from nbody.trajectory.writing.output_path import check_suffix
 from nbody.whole_file import Notify, keep_older_file
 
 Axis = str | tuple[str, Sequence[float]]
@@ -27,6 +30,7 @@ def map(
     quantity: str | Sequence[str] = "megno",
     output: str | Path | None = None,
     *,
+    overwrite: bool = False,
     show: Show = lambda fraction, text: None,
     notify: Notify | None = None,
     **values: Any,
@@ -45,6 +49,7 @@ def map(
             the map has one axis. By default the ranges of the scenario's ``ensemble: {vary: …}``, whose last path is ``x``.
         quantity: one or several of :data:`nbody.maps.QUANTITIES`.
         output: the file. If it holds this map, that goes on; another map keeps a numbered name.
+        overwrite: begin anew, and replace the file.
         show: gets the fraction that is done and a text, several times per second.
         values: values that replace those of the scenario, as for :class:`nbody.Simulation`.
 
@@ -56,7 +61,7 @@ def map(
     if not x and not isinstance(scenario, Scenario) and is_map(scenario):
         return StabilityMap.load(scenario)
     settings = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    made = prepared(settings.with_keywords(values), {"x": x, "y": y}, quantity, output, notify)
+    made = prepared(settings.with_keywords(values), {"x": x, "y": y}, quantity, output, notify, overwrite)
     if not made.compute(show, notify):
         raise KeyboardInterrupt
     return made
@@ -81,20 +86,18 @@ def prepared(
         if len(vary) < sum(bool(each) for each in axes.values()):
             raise InputError("--y: is the value of --x; give another one")
         scenario = scenario.with_keywords({"ensemble": {"systems": None, "vary": vary}})
-    path = None if output is None else Path(output)
+    path = None if output is None else Path(path_text(output))
     made = StabilityMap(scenario, quantity, path)
     if path is not None:
-        checked_path(path, MAP)
+        check_suffix(checked_path(path, MAP), MAP)
     made.check()
     if path is not None and path.exists():
         earlier = StabilityMap.load(path) if is_map(path) and not overwrite else None
-        if (
-            earlier
-            and list(earlier.values) == list(made.values)
-            and earlier.scenario.resolved() == made.scenario.resolved()
-        ):
-            if made_before := earlier.done:
-                notify(f"{printable(path)}: holds {counted(made_before, 'system')} of {made.status.size}; it goes on")
+        asked = list(made.values), made.scenario.resolved()
+        if earlier and (list(earlier.values), earlier.scenario.resolved()) == asked:
+            if done := earlier.done:
+                goes_on = "; it goes on" if done < made.status.size else ""
+                notify(f"{printable(path)}: holds {counted(done, 'system')} of {made.status.size}{goes_on}")
             return earlier
         if not overwrite:
             keep_older_file(path, notify)
@@ -104,8 +107,10 @@ def prepared(
 def _varied(name: str, given: Axis, alone: Scenario) -> tuple[str, Any]:
     """The path and the values of an axis, the first and the last of which are tried in a scenario. Raises InputError, which
     begins with ``--x`` or ``--y``."""
-    key, _, text = given.partition("=") if isinstance(given, str) else (given[0], "", "")
-    listed: Any = text if isinstance(given, str) else list(given[1])
+    key = ""
+    listed: Any = ""
+    with suppress(TypeError, LookupError):
+        key, listed = given.partition("=")[::2] if isinstance(given, str) else (str(given[0]), list(given[1]))
     if not listed:
         raise InputError(f"--{name}: must be KEY=VALUES, as in bodies.1.a=0.9..1.1:400, got {given!a}")
     try:
@@ -115,7 +120,7 @@ def _varied(name: str, given: Axis, alone: Scenario) -> tuple[str, Any]:
     except ValueError as error:
         raise InputError(f"--{name} {key}: {error}") from None
     if values is None:
-        values = listed = read_assignment(f"{path}=[{text}]", f"--{name}")[1] if text else listed
+        values = listed = read_assignment(f"{path}=[{listed}]", f"--{name}")[1] if isinstance(listed, str) else listed
     for k in (0, -1):
         check_initial(alone.override([f"{path}={values[k]}"], by=f"--{name}"))
     return path, listed

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = None, style: str = "") -> RunFigure:
     """Draw quantities of a map, as :meth:`.StabilityMap.plot` says."""
+    if not found.done:
+        raise InputError("map: no system is computed yet; compute it first (the same 'nbody map' goes on)")
     with rc_context(LOOK):
         if axes is not None:
             if style:

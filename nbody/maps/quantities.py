@@ -1,5 +1,6 @@
 """What a map shows of each system: numbers at its end, or extremes over the moments of the scenario's ``record``."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -215,21 +216,13 @@ def quantities_of(texts: str | Sequence[str], scenario: Scenario) -> dict[str, Q
     """Quantities by their texts: ``megno``, ``survival(radius=50)``, ``e_max(1)``; several in a list, or with commas. Raises
     InputError: one line that begins with --quantity."""
     found = dict[str, Quantity]()
-    for text in _split([texts] if isinstance(texts, str) else texts):
+    together = ",".join(map(str, texts)) if np.ndim(texts) else str(texts)
+    for text in map(str.strip, re.split(r",(?![^(]*\))", together)):  # at the commas that are in no brackets
         try:
             keys: dict[str, Any] = event_of_text(text)
         except ValueError:
-            raise InputError(f"--quantity: '{text}' is none; write it as in megno or e_max(1)") from None
+            raise InputError(f"--quantity: '{text}' is no quantity; write it as in megno or e_max(1)") from None
         kind = QUANTITIES.load(str(keys.pop("kind")), "--quantity: ")
         source = ScenarioText(f"--quantity {text}", values=keys, scale=scenario.source.scale)
         found[text] = validated(kind, keys, source)
     return found
-
-
-def _split(texts: Sequence[str]) -> list[str]:
-    """Texts at the commas that are in no brackets."""
-    parts, depth = [""], 0
-    for character in ",".join(texts):
-        depth += (character == "(") - (character == ")")
-        parts[-1:] = [parts[-1], ""] if character == "," and not depth else [parts[-1] + character]
-    return [part.strip() for part in parts]

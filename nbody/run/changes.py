@@ -18,7 +18,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.overrides import plain_python
 from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import validated
+from nbody.scenario.values import meant_among, validated
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ EXCLUSIVE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 def _of_values(values: dict[str, Any], now: Particles, scenario: Scenario) -> Particles:
     for name in values:
         if name not in KEYS:
-            raise unknown("value", name, KEYS, "add: ")
+            raise unknown("value", name, KEYS, "add: ", meant=meant_among(KEYS))
     found = {name: value for name, value in values.items() if value is not None}
     for groups in EXCLUSIVE:
         one, another = (next((name for name in found if name in group), None) for group in groups)

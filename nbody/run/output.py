@@ -102,9 +102,9 @@ class Output:
         """The header, with what the run and its machine are."""
         initial, state = setup.scenario.initial, stepper.state
         seed = getattr(initial, "seed", "none: the bodies come from a file")
-        facts = {"seed": seed}
+        facts = {"seed": seed, "without_potential": setup.without_potential}
         if isinstance(initial, FromArrays):
-            facts = {"seed": "none: the bodies were given as arrays", "bodies": self.origin}
+            facts |= {"seed": "none: the bodies were given as arrays", "bodies": self.origin}
         known: dict[str, Any] = setup.scope() | facts | setup.team.provenance()
         if (devices := setup.engine.identity(state).device) != known["device"]:
             known["devices"] = devices

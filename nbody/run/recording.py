@@ -75,7 +75,7 @@ class Recording(Observer):
         checked in every frame."""
         scenario = self._setup.scenario
         named = set(scenario.record.observables or ()).difference(OF_TANGENTS)  # which need no frames
-        measured = named or scenario.on_energy_error or scenario.ensemble
+        measured = named or scenario.on_energy_error
         return self._file is not None or self._setup.team.size > 1 or bool(measured)
 
     @property

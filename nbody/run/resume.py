@@ -11,6 +11,7 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable, unknown
 from nbody.fields.given import with_functions
+from nbody.given import path_text
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
@@ -63,7 +64,7 @@ def resume(
     """
     for name in given.keys() - GIVEN:
         raise unknown("keyword", name, GIVEN, "resume: ")
-    path = Path(path)
+    path = Path(path_text(path))
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         fields = given.pop("fields", None)
@@ -153,7 +154,7 @@ def rerun(
     planned.) ``gpus``, ``fields``, ``on_collision``, ``events``: as of :func:`resume`. If events call functions, changes of
     the bodies are left to these.
     Raises InputError: not a recording, ``output`` is the same file, or its events are functions and are not given."""
-    path, output = Path(path), Path(output)
+    path, output = Path(path_text(path)), Path(path_text(output))
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored, changes = found

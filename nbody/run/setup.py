@@ -205,7 +205,7 @@ def _workers(engine: str) -> AbstractContextManager[None]:
 def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) -> list[str]:
     """What the user is told of the energies in external fields. Raises InputError: they have a limit, and are unknown."""
     found = [f"warning: {line}" for line in fields.doubts(bodies.position, bodies.time, bodies.mass)]
-    if fields.terms:
+    if len(fields.about) < len(fields.terms):
         found.append(
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
@@ -277,8 +277,8 @@ def asked_for(
         return Asked(scenario, particles, written.isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
-            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
-            f"{type(given).__name__}"
+            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got "
+            f"{shown(given)}"
         )
     known: Particles | None = given.source.bodies if isinstance(given.initial, FromArrays) else None
     if known is not None and particles is None:

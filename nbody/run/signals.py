@@ -5,6 +5,7 @@ KeyboardInterrupt, which waits for the current write; a third one does not wait 
 """
 
 import signal
+import time
 from _signal import getsignal  # those of ``signal`` convert enumerations, which takes as long as a step
 from _signal import signal as set_handler
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class StopRequest:
     """
 
     requested = heard = now = silent = deferred = False
-    signal_name = ""
+    signal_name, _together = "", 0.0
 
     def __init__(self, signals: Sequence[int] = ()) -> None:
         self._signals, self._earlier = signals, list[Any]()
@@ -35,9 +36,9 @@ class StopRequest:
         self.heard, self.requested = True, self.requested or not self.deferred
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested or self.heard:
+        if (self.requested or self.heard) and time.monotonic() > self._together:  # ``timeout`` sends two at once
             raise KeyboardInterrupt
-        self.signal_name = signal.Signals(number).name
+        self.signal_name, self._together = signal.Signals(number).name, time.monotonic() + 0.1
         self.request()
 
     def __enter__(self) -> Self:

@@ -52,7 +52,7 @@ ELSEWHERE = {
     "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
     "save_to_file": "simulation.record(path)",
     "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
-    **{name: f"simulation.observables[{name!r}]" for name in OF_TANGENTS},
+    **{name: f"simulation.observables[{name!r}], or ['system_{name}'] of an ensemble" for name in OF_TANGENTS},
 }  # fmt: skip
 """What users of other programs, or of other words, look for."""
 
@@ -115,6 +115,10 @@ class Simulation:
         on_collision: Callable[[Particles], Particles | None] | None = None,
         **values: Any,
     ) -> None:
+        if isinstance(output, Simulation):
+            raise InputError("output: needs the path of a new file, got a simulation")
+        if not isinstance(start, Start | None):
+            raise InputError("start: is for nbody.resume(path); a run begins at the time of its particles")
         ranks = team()
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
@@ -552,8 +556,8 @@ class Simulation:
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
         file is finished. Raises InputError: the path can't be written, or the simulation is running."""
-        if output is self:
-            raise InputError("record: needs the path of a new file, got this simulation")
+        if isinstance(output, Simulation):
+            raise InputError("record: needs the path of a new file, got a simulation")
         collected = vars(self).get("_collected")
         if collected is not None and self._given_again(collected, output=output, overwrite=overwrite):
             return

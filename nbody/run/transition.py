@@ -66,7 +66,8 @@ def tangent(scenario: Scenario | str | Path, key: str) -> Tangent:
     except (LookupError, TypeError, ValueError):
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"tangent: {key}: is no number of the scenario; write one, as in bodies.1.a")
+        fix = "write one, as in bodies.1.a of 'generator: planets'; bodies that are given as arrays have none"
+        raise InputError(f"tangent: {key}: is no number of the scenario; {fix}")
 
     def bodies(at: float) -> np.ndarray:
         made = make_particles(given.override([f"{path}={at!r}"], by="tangent"))

@@ -19,6 +19,7 @@ from nbody.scenario.values import (
     Velocity,
     Whole,
     a_list,
+    short_name,
     unknown_key,
 )
 
@@ -30,12 +31,23 @@ class Component(Group):
     model_config = ConfigDict(extra="allow")
 
     named_by: ClassVar[str]
-    """The key that names the component."""
+    """The key that names the component; the name alone stands for a group with this key."""
+
+    @classmethod
+    def _of_short(cls, value: object) -> object:
+        return {cls.named_by: short_name(value)} if isinstance(value, str) else value
 
     @property
     def options(self) -> dict[str, object]:
         """The component's options, as written."""
         return dict(self.model_extra or {})
+
+
+PLACED = dict.fromkeys(
+    ("offset", "velocity", "rotate", "species"),
+    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
+)
+"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
 
 
 class Generated(Component):
@@ -48,17 +60,11 @@ class Generated(Component):
     """
 
     named_by = "generator"
+    elsewhere: ClassVar[Mapping[str, str]] = {**Group.elsewhere, **PLACED}
 
     generator: Name
     particles: Count | None = None
     seed: Seed = 1
-
-
-PLACED = dict.fromkeys(
-    ("offset", "velocity", "rotate", "species"),
-    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
-)
-"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
 
 
 class FromFile(Group):

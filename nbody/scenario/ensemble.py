@@ -100,7 +100,7 @@ class Ensemble(Group):
             except ValueError as error:
                 raise KeyProblem(f"vary.{path}", str(error)) from None
         points = math.prod(len(axis) for axis in self.axes.values())
-        if self.systems is None and points == 1:
+        if self.systems is None and not self.axes:
             raise KeyProblem("systems", "is missing; write 'systems: N' to say how many systems there are")
         if self.count > MOST_SYSTEMS:
             raise KeyProblem("systems", f"must be at most {MOST_SYSTEMS}, got {self.count}")

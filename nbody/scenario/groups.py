@@ -76,8 +76,7 @@ def scale_from(source: ScenarioText) -> Scale | None:
 
 def units_from(values: object, info: ValidationInfo) -> object:
     """The units that :func:`scale_from` has checked, with the symbols of all four."""
-    scale = unit_scale(info)
-    return scale.units if scale else values
+    return scale.units if (scale := unit_scale(info)) else values
 
 
 class EngineChoice(Component):
@@ -91,17 +90,13 @@ class EngineChoice(Component):
 
     name: Name = "auto"
 
-    @classmethod
-    def _of_short(cls, value: object) -> object:
-        return {"name": short_name(value)}
-
     @model_serializer
     def _short(self) -> str | dict[str, object]:
         return {"name": self.name, **self.options} if self.options else self.name
 
 
 class FieldChoice(Component):
-    """An external field, ``{field: plummer, mass: 1e5, b: 10}``.
+    """An external field, ``{field: plummer, mass: 1e5, b: 10}``, or its name.
 
     Attributes:
         field: its name. Its parameters stand beside it.
@@ -114,7 +109,7 @@ class FieldChoice(Component):
 
 def fields_from(values: object) -> object:
     """Convert one field, or a list of fields, to a tuple; None if there are none."""
-    if isinstance(values, Mapping | FieldChoice):
+    if isinstance(values, Mapping | FieldChoice | str):
         return (values,)
     if values is not None and not isinstance(values, list | tuple):
         raise ValueError(f"must be a list of fields, as in '- {{field: point_mass, mass: 1}}', got {shown(values)}")

@@ -12,7 +12,7 @@ from nbody.given import path_text, shown
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.registry import Registry
-from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
+from nbody.scenario.bodies import Component, FromArrays, Initial, initial_from
 from nbody.scenario.collisions import CollisionKeys
 from nbody.scenario.ensemble import Ensemble
 from nbody.scenario.escape import EscapeKeys
@@ -62,7 +62,7 @@ class Scenario(Group):
         on_energy_error: what to do about a wrong energy.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
+    elsewhere: ClassVar[Mapping[str, str]] = {**Group.elsewhere, **ELSEWHERE}
 
     name: Text = "run"
     units: Annotated[Units | None, BeforeValidator(units_from), Written(UnitKeys)] = None
@@ -213,7 +213,6 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     for option in chosen.options:
         if option not in model.model_fields:
             known = [*type(chosen).model_fields, *model.model_fields]
-            placed = type(chosen) is Generated and option in PLACED
-            message = PLACED[option] if placed else unknown_key(option, known, known)
+            message = type(chosen).elsewhere.get(option) or unknown_key(option, known, known)
             raise InputError(scenario.where(f"{at}.{option}", f"{at}.{key}") + message)
     return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

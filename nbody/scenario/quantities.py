@@ -65,7 +65,7 @@ YEAR, PARSEC, AU = 365.25 * 86400, 648_000 / math.pi * 149_597_870_700.0, 149_59
 """In seconds and metres (Julian year; IAU 2012 B2, 2015 B2)."""
 
 SHOWN_TIMES = {
-    "AU s/km": (AU / 1e3 / YEAR, "yr"),
+    "au s/km": (AU / 1e3 / YEAR, "yr"),
     "pc s/km": (PARSEC / 1e3 / (1e6 * YEAR), "Myr"),
     "kpc s/km": (PARSEC / (1e9 * YEAR), "Gyr"),
     "Mpc s/km": (1e3 * PARSEC / (1e9 * YEAR), "Gyr"),
@@ -75,7 +75,7 @@ SHOWN_TIMES = {
 
 def shown_time(unit: str) -> tuple[float, str]:
     """The factor and the symbol with which times in ``unit`` are shown: ``pc s/km`` is 0.978 Myr. Files keep their unit."""
-    return SHOWN_TIMES.get(unit, (1.0, unit))
+    return SHOWN_TIMES.get(unit.replace("AU", "au"), (1.0, unit))
 
 
 def time_text(time: float, unit: str) -> str:
@@ -260,6 +260,6 @@ def _composed(first: str, power: int, second: str) -> str:
     """The symbol of ``first · second^power``, which Astropy can read."""
     units = _astropy("astropy.units")
     (a, left), (b, right) = (_split(each) if is_quantity(each) else (1.0, each) for each in (first, second))
-    symbol = (units.Unit(left) * units.Unit(right) ** power).to_string().replace(" / ", "/")
+    symbol = (units.Unit(left) * units.Unit(right) ** power).to_string().replace(" / ", "/").replace("AU", "au")
     factor = a * b**power
     return symbol if factor == 1 else f"{factor:.17g} {symbol}"

@@ -164,7 +164,7 @@ class Group(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {"dimensions": "belongs in 'gravity'; write 'gravity: {dimensions: 3}'"}
     """Keys that users write here, and where they belong."""
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Sets of keys of which only one may be given."""
@@ -205,15 +205,15 @@ class Group(BaseModel):
 MEANT = {
     "n": "particles", "count": "particles", "bodies": "particles", "e": "eccentricity", "ecc": "eccentricity",
     "a": "semi_major_axis", "eps": "softening", "epsilon": "softening", "timestep": "dt", "tmax": "end", "until": "end",
-    "scheme": "integrator",
+    "scheme": "integrator", "eccentricity": "e", "i": "inc", "primary": "about around", "about": "around",
 }  # fmt: skip
-"""What other programs call a key, and its name."""
+"""What other programs call a key, and its names."""
 
 
 def meant_among(known: Iterable[str]) -> dict[str, str]:
     """What other programs call some of these keys, and their names."""
     known = set(known)
-    return {name: each for name, each in MEANT.items() if each in known}
+    return {name: each for name, meant in MEANT.items() for each in meant.split() if each in known}
 
 
 def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:

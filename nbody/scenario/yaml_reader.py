@@ -144,7 +144,7 @@ class _NodeReader:
     def mapping(self, events: Iterator[yaml.Event], keys: Keys) -> dict[str, object]:
         values: dict[str, object] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
-            if not isinstance(event, yaml.ScalarEvent):
+            if not isinstance(event, yaml.ScalarEvent) or not event.value:
                 raise self.error(event, keys, "a key must be a plain name; write 'name: value'")
             self.node(event, events, keys)  # refuses an anchor or a tag on the key
             below = (*keys, event.value)

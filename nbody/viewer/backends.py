@@ -11,7 +11,7 @@ from typing import Any
 from nbody import install, opengl
 from nbody.errors import DeviceError, last_line
 
-INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advice where no window can be opened
+INSTEAD = "'--screenshot OUT.png' or 'nbody plot' makes a picture without a screen"  # where no window can be opened
 
 
 def use_screenless() -> None:

@@ -1,6 +1,7 @@
 """Shows runs in notebooks: on an interactive canvas, or as a movie in the page."""
 
 import base64
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -9,22 +10,24 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError
+from nbody.given import path_text
 from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
+from nbody.viewer.screenshot import picture_size
 from nbody.viewer.sources.recording import RecordedSource
 
 if TYPE_CHECKING:
     from nbody.viewer.window.page import PageCanvas
 
-SIZE = (720, 450)  # width and height on the page, in pixels
+SIZE = (720, 450)
 FPS, LONGEST = 25.0, 8.0  # of the movie in the page: pictures per second, and seconds. A longer run is shown faster
 
 
 def show(
-    run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any
+    run: "str | Path | Trajectory | Simulation", size: str | Sequence[int] = SIZE, **look: Any
 ) -> "PageCanvas | PageMovie":
     """Show a run in a notebook: return this as the last value of a cell.
 
@@ -33,19 +36,20 @@ def show(
 
     Args:
         run: a recording or its path; or a simulation, which is run to the end of its scenario if it has no frames yet.
+        size: width and height on the page in pixels, as in (720, 450) or "720x450".
         look: options of ``nbody view`` by their names, such as ``color="density"``.
 
     Raises:
         InputError: not a recording, a wrong option, or a run with one frame.
         DeviceError: no OpenGL without a screen.
     """
-    chosen = Look.of(look)
+    chosen, size = Look.of(look), picture_size(size)
     if wrong := set(look) - set(vars(chosen)):
         raise InputError(f"show: unknown option '{min(wrong)}'; one of: {', '.join(vars(chosen))}")
     temporary: TemporaryDirectory | None = None
     if isinstance(run, Simulation):
         run, temporary = _recorded(run)
-    path = run.path if isinstance(run, Trajectory) else str(run)
+    path = run.path if isinstance(run, Trajectory) else path_text(run)
     if not find_spec("jupyter_rfb"):
         return movie(path, size, chosen)
     backends.use_screenless()
@@ -68,9 +72,7 @@ def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
             simulation.run()
         return Path(simulation.output), None
     if simulation.steps_made:
-        raise InputError(
-            "show: this simulation was not recorded; make it with output='run.h5', or show it before it runs"
-        )
+        raise InputError("this simulation was not recorded; make it with output='run.h5', or show it before it runs")
     temporary = TemporaryDirectory(prefix="nbody-")
     path = Path(temporary.name, "run.h5")
     Simulation(simulation.scenario, path, particles=simulation.particles).run()

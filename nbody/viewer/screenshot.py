@@ -1,5 +1,6 @@
 """Draws a frame without a screen and saves the picture."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,21 +19,20 @@ PICTURE = FileKind("PNG picture", "", "give another name", b"\x89PNG", "output/r
 SCREENSHOT = replace(PICTURE, begin="--screenshot ")  # the option's
 
 
-def parse_size(text: str) -> Size:
-    """``1280x720`` as (1280, 720). Raises InputError."""
+def picture_size(given: str | Sequence[int]) -> Size:
+    """Width and height in pixels, of which each may be given, or both as ``1280x720``. Raises InputError."""
     try:
-        width, height = (int(side) for side in text.lower().replace("×", "x").split("x"))
-    except ValueError:
-        raise InputError(f"--size {text}: is not a size; write it as 1280x720") from None
+        width, height = map(int, given.lower().replace("×", "x").split("x") if isinstance(given, str) else given)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"--size {given}: is not a size; write it as 1280x720") from None
     if not all(SMALLEST <= side <= LARGEST for side in (width, height)):
-        raise InputError(f"--size {text}: sides are {SMALLEST} to {LARGEST} pixels")
+        raise InputError(f"--size {given}: sides are {SMALLEST} to {LARGEST} pixels")
     return width, height
 
 
 def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
-    is missing, or as :func:`nbody.output_file.checked_path`.
-    """
+    is missing, or as :func:`nbody.output_file.checked_path`."""
     target = checked_path(path, SCREENSHOT if overwrite else replace(SCREENSHOT, signature=b""))  # any file is kept
     for each in (path, target):
         if each.suffix.lower() != ".png":
@@ -47,8 +47,7 @@ def draw_frame(
     source: Source, at: float, size: Size, with_hud: bool = True, look: Look = Look(), camera: Camera | None = None
 ) -> np.ndarray:
     """The moment ``at``, counted in frames, as ``camera`` sees it (by default the view of the run): (height, width, RGB)
-    uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.gl.studio.Studio` does.
-    """
+    uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.gl.studio.Studio` does."""
     from nbody.viewer import backends
 
     backends.use_screenless()
@@ -61,8 +60,7 @@ def draw_frame(
 
 def save_picture(picture: np.ndarray, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
     """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``. Raises
-    InputError if it can't be written, RunFailed if the disk is full or fails.
-    """
+    InputError if it can't be written, RunFailed if the disk is full or fails."""
     from PIL import Image
 
     with new_file(path, PICTURE, overwrite, notify) as draft:

@@ -229,8 +229,8 @@ class RecordedFrames:
         return found
 
     def observable(self, name: str) -> Array:
-        """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
-        records.
+        """One observable (:attr:`widths`) at every frame, (T,) or (T, width), of systems (T, S); NaNs if this file lacks one
+        that every run records.
 
         Raises:
             InputError: there is no such observable; the line names those that exist.
@@ -242,7 +242,8 @@ class RecordedFrames:
             width = ALWAYS[name]
             return np.full(len(self) if width == 1 else (len(self), width), np.nan)
         with one_line(self.path):
-            return self._rows[layout.observable(name)].read(0, len(self))
+            found: Array = self._rows[layout.observable(name)].read(0, len(self))
+        return found[:, None] if name.startswith(layout.SYSTEM) and found.ndim == 1 else found
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -53,8 +53,7 @@ class Trajectory(RecordedFrames):
         """The units of the run's numbers; symbols are empty if its scenario has none."""
         from nbody.scenario.quantities import Units  # pydantic takes 0.1 s
 
-        written = self.resolved.get("units")
-        known = written if isinstance(written, dict) else {}
+        known = written if isinstance(written := self.resolved.get("units"), dict) else {}
         return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
 
     def __getitem__(self, frame: Any) -> Any:
@@ -141,8 +140,9 @@ class Trajectory(RecordedFrames):
     @property
     def without_potential(self) -> list[str]:
         """The names of external forces that the energies leave out."""
-        fields = self.resolved.get("fields") or ()
-        return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
+        fields, known = self.resolved.get("fields") or (), self.stored_provenance.get("without_potential")
+        old = [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
+        return [str(each) for each in known] if isinstance(known, list) else old
 
     def energy_balance(self) -> Array:
         """(T,) the total energy without what mergers and changes of the bodies have added to it: constant but for the errors

@@ -51,8 +51,7 @@ class FrameFile:
     def _locate(self) -> None:
         """Find the addresses of all data. Raises UnknownFormat."""
         found, names = self.file.found, layout.rows_per_frame(self.file.observables)
-        widths = self.file.observables
-        values = [(layout.observable(each), "<f8", () if widths[each] == 1 else (widths[each],)) for each in widths]
+        values = [(layout.observable(each), "<f8", (width,)) for each, width in self.file.observables.items()]
         self.numbers = np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])  # in the order of their checksum
         dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
         slots = [name for name in layout.SLOTS if found[name].kind == DATASET]
@@ -132,9 +131,7 @@ class FrameFile:
 
     def _numbers(self, frame: Frame) -> tuple:
         """A row of :attr:`numbers`."""
-        found = ((frame.observables.get(name, np.nan), width) for name, width in self.file.observables.items())
-        values = (value if width == 1 else np.broadcast_to(value, width) for value, width in found)
-        return (frame.time, frame.step, *values)
+        return (frame.time, frame.step, *(frame.observables.get(name, np.nan) for name in self.file.observables))
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
         """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions, NaN of bodies that are not

@@ -26,12 +26,12 @@ def check_output(path: str | os.PathLike, kind: FileKind = RECORDING, inputs: It
     return target
 
 
-def check_suffix(path: str | os.PathLike) -> None:
-    """Raise an InputError if the name of a new recording does not say that it is HDF5."""
+def check_suffix(path: str | os.PathLike, kind: FileKind = RECORDING) -> None:
+    """Raise an InputError if the name of a new file of this kind does not say that it is HDF5."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"{path}: a recording is an HDF5 file; give a name that ends in .h5 (for other programs 'nbody export' makes "
-            "files of it)"
+            f"{path}: a {kind.what} is an HDF5 file; give a name that ends in .h5 ('nbody export' and "
+            "'nbody plot' make other files of it)"
         )
 
 

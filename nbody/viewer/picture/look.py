@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from nbody.errors import InputError
+from nbody.given import converted, number, whole
 from nbody.registry import Entry, Registry
 from nbody.viewer.sources.camera import FEW
 
@@ -63,8 +64,7 @@ SIZES = Registry(
 TRAILS = ("auto", "none", "all")  # the words that trails can be, besides a list of ids
 
 DIMMEST, BRIGHTEST = -8.0, 8.0
-LONGEST_TRAIL = 10_000
-TRAIL_FRAMES = 200
+LONGEST_TRAIL, TRAIL_FRAMES = 10_000, 200
 
 
 def _option(default: str | float, help: str, names: Registry | None = None) -> Any:
@@ -102,9 +102,9 @@ class Look:
             if names := each.metadata.get("names"):
                 names.check(getattr(self, each.name), f"{option(each.name)}: ")
         self.trail_ids()
-        if not 1 <= self.trail_frames <= LONGEST_TRAIL:
+        if not 1 <= converted("--trail-frames: ", whole, self.trail_frames) <= LONGEST_TRAIL:
             raise InputError(f"--trail-frames {self.trail_frames}: must be 1 to {LONGEST_TRAIL}")
-        if not DIMMEST <= self.exposure <= BRIGHTEST:
+        if not DIMMEST <= converted("--exposure: ", number, self.exposure) <= BRIGHTEST:
             raise InputError(f"--exposure {self.exposure:g}: must be {DIMMEST:g} to {BRIGHTEST:g}")
 
     @classmethod
@@ -120,7 +120,7 @@ class Look:
             return ()
         try:
             return tuple(int(word) for word in self.trails.split(","))
-        except ValueError:
+        except (ValueError, AttributeError):
             raise InputError(f"--trails {self.trails}: must be {', '.join(TRAILS)} or ids like 0,3,7") from None
 
     def next(self, name: str) -> "Look":
