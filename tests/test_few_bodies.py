@@ -170,7 +170,7 @@ def test_the_corrector_has_the_published_coefficients():
 
 
 def worst_energy_error(dt, corrector, time=100_000.0, **options):
-    scheme, motion = moving("wisdom_holman", outer_solar_system(), dt, SUN, corrector=corrector, **options)
+    scheme, motion = moving("wisdom_holman", outer_solar_system(), float(dt), SUN, corrector=corrector, **options)
     first, worst = energy(motion), 0.0
     for _ in range(40):
         scheme.advance(motion, round(time / dt / 40))

@@ -50,7 +50,7 @@ def test_a_simulation_tells_its_megno_and_makes_no_frames_for_it():
 def moved(x, v, m, vectors, relativity, steps=40):
     """The coordinates of a map and its tangent vectors after some steps."""
     X, V, tangents, numbers = np.empty_like(x), np.empty_like(v), vectors.copy(), np.zeros((len(vectors), 5))
-    bodies, (begin, advance, *_) = (x, v, X, V, m), _kernels(())
+    bodies, (begin, advance, *_) = (*map(np.asfortranarray, (x, v)), X, V, m), _kernels(False)  # as in a run
     growth = tangents, numbers, np.zeros((0, len(m)))
     begin(bodies, map_moves(0.2, 3), (0.0, False), 0.0, None, (0.0, 0, 0.2), growth, (True,))
     bodies, moment = (x.copy(), v.copy(), X, V, m), (0.0, 0, 0.2)

@@ -7,12 +7,10 @@ from conftest import child
 
 FILES = sorted(Path(__file__).parent.glob("test_*.py"))
 FILES = [path for path in FILES if "mark.simulated" in path.read_text() and path != Path(__file__)]
-PARTS = 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-def test_the_tests_of_these_files_pass_in_the_simulator(part):
+def test_the_tests_of_these_files_pass_in_the_simulator():
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-m", "simulated"]
-    ran = child("-m", "pytest", *options, *FILES[part::PARTS], env={"NUMBA_ENABLE_CUDASIM": "1"}, timeout=1200)
+    ran = child("-m", "pytest", *options, *FILES, env={"NUMBA_ENABLE_CUDASIM": "1"}, timeout=1200)
     assert ran.returncode == 0, ran.stdout[-3000:]

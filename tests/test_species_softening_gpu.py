@@ -33,7 +33,7 @@ def check_run(steps, **options):
 @pytest.mark.simulated
 @pytest.mark.parametrize(
     "softening,precision,dimensions,count",
-    [("plummer", "float32", 3, 259), ("spline", "float64", 2, 40)],  # a full tile and a ragged one; one that is ragged
+    [("plummer", "float32", 3, 35), ("spline", "float64", 2, 20)],  # a full tile and a ragged one; one that is ragged
 )
 def test_the_simulator_computes_what_the_referee_does(softening, precision, dimensions, count):
     check(softening, precision, dimensions, count)

@@ -8,7 +8,7 @@ import numpy as np
 from numba.cuda.simulator.api import Event
 from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
-from nbody.compute.simulator.threads import current_thread
+from nbody.compute.simulator.threads import BLOCK, current_thread
 
 
 def _shared_array(self, shape, dtype, alignment=None):
@@ -25,12 +25,12 @@ FakeCUDAShared.array = _shared_array
 def _exchange(value, source):
     """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
     thread: Any = current_thread()
-    x, y = thread.threadIdx.x, thread.threadIdx.y
+    number, turns = thread.thread_id, thread.turns
     thread.exchanges += 1
-    board = thread.turns.boards[thread.exchanges % 2]
-    board[x, y] = value
-    thread.syncthreads()
-    return board[x - x % 32 + source, y]
+    board = turns.boards[thread.exchanges % 2]
+    board[number] = value
+    thread.wait(BLOCK, turns.live)
+    return board[number - number % 32 + source]
 
 
 # The simulator completes all work at once.
@@ -64,20 +64,15 @@ def ballot(predicate):
 
 def sync_threads():
     """Wait for all threads of the block."""
-    thread: Any = current_thread()
-    thread.syncthreads()
+    current_thread().syncthreads()
 
 
-def sync_warp():
-    """Wait for all threads of the block, of which there must be one warp."""
-    thread: Any = current_thread()
-    thread.syncthreads()
+sync_warp = sync_threads  # of a block of one warp
 
 
 def lane():
     """The number of this thread in its warp."""
-    thread: Any = current_thread()
-    return thread.threadIdx.x % 32
+    return current_thread().thread_id % 32
 
 
 def count_ones(x):

@@ -15,7 +15,7 @@ from nbody.compute import cuda
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
 
-THREADS = 256
+THREADS = 32 if compute.SIMULATED else 256
 
 
 @cache

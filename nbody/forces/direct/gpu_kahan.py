@@ -20,7 +20,7 @@ from nbody.compute.in_kernels.unroll import unrolled
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
 
-TILE = 256
+TILE = 32 if compute.SIMULATED else 256
 """Bodies per tile and threads per block."""
 
 UNROLL = 8

@@ -21,7 +21,7 @@ from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
 
-TILE = 256
+TILE = 32 if compute.SIMULATED else 256
 LARGE_TILE = 512
 LARGE = 65536
 """Bodies per tile and threads per block: TILE, and LARGE_TILE for LARGE particles or more. Large tiles need fewer barriers;
