@@ -190,6 +190,7 @@ def _note(g, groups, time, until, before, x, v, outcome):
                     at = c * bodies + k
                     ends[row + k - 1, c], ends[row + k - 1, 3 + c] = before[0, at], before[1, at]
                     ends[row + k - 1, 6 + c], ends[row + k - 1, 9 + c] = x[at], v[at]
+    compute.sync_threads()  # the others go on to overwrite these
 
 
 @compute.exact_function
