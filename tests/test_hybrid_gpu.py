@@ -72,6 +72,23 @@ def test_bodies_that_touch_on_a_gpu_merge_as_on_the_cpu():
     np.testing.assert_allclose(found[1].position, found[0].position, atol=1e-12)
 
 
+@pytest.mark.simulated
+def test_a_step_that_is_made_again_for_more_memory_has_the_same_bits(monkeypatch):
+    """Steps in which bodies touch are noted, as far as there is memory. A run that is resumed begins with little of it."""
+    from nbody.integrators.solvers import groups
+
+    x = [[0, 0, 0], [1, 0, 0], [1.005, 0, 0], [-3, 0, 0]]
+    v = [[0, 0, 0], [0, 1, 0], [0, 1.05, 0], [0, -0.6, 0]]
+    bodies, ends = Particles([1, 1e-5, 1e-5, 1e-5], x, v), []
+    for room in (128, 1):
+        monkeypatch.setattr(groups, "FIRST_ROOM", room)
+        scheme, motion = moving("hybrid", bodies, DT, engine="gpu-tiled")
+        assert scheme._make_on_gpu(motion, 1, np.full(4, 0.02)) is not None
+        ends.append([*bodies_of(motion), motion.state.next_step.copy_to_host()])
+    for got, expected in zip(*ends, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def near_its_star(engine, speed, **values):
     """A planet that falls towards its star from 0.5, alone, and two far ones."""
     x = [[0, 0, 0], [0.5, 0, 0], [0, 5, 0], [-9, 0, 0]]
@@ -164,7 +181,7 @@ def test_the_kernels_of_the_hybrid_keep_their_numbers_in_registers():
     touching = types.Tuple((one, types.boolean, types.NamedTuple((pairs, rows, rows), encounters_gpu.Outcome)))
     moving, two = types.Tuple((rows, rows, one)), types.UniTuple(rows, 2)
     signatures = {
-        "keep": (rows, rows, rows, kept, rows, rows, f), "kick": (rows, rows, rows, f, rows),
+        "keep": (rows, rows, rows, one, kept, rows, rows, f), "kick": (rows, rows, rows, f, rows),
         "drift": (rows, rows, f, f, f, rows, kept), "search": (real, pairs),
         "look": (pairs, rows, rows, kept, one, one, f, f, pairs), "apart": (lists, f, rows, rows),
         "move": (lists, n, f, f, kept, moving, types.UniTuple(f, 2), two, touching),

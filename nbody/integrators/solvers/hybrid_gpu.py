@@ -79,6 +79,11 @@ class DeviceHybrid:
         return self.state.body, self.state.velocity
 
     @property
+    def _changing(self) -> tuple[Any, ...]:
+        """What a step that is made again begins with."""
+        return *self._moving, self.state.acceleration, self.state.next_step
+
+    @property
     def _columns(self) -> tuple[Any, Any]:
         return self.state.map_position, self.state.map_velocity
 
@@ -105,20 +110,11 @@ class DeviceHybrid:
             if kinds.with_star:
                 self._launch_groups("correct", half, star, self._sums, body, self._begin[0], self._begin[1])
             moving, watching = (body, velocity, self.state.next_step), (self._radius, watched, groups.outcome)
-            for with_star in (0, 1) if kinds.with_star else (0,):
-                how = (
-                    with_star,
-                    h,
-                    self._eta,
-                    self._begin,
-                    moving,
-                    (star, self._m[0]),
-                    (self._sums, self._others),
-                    watching,
-                )
-                self._launch_groups("move", *how)
+            how = h, self._eta, self._begin, moving, (star, self._m[0]), (self._sums, self._others), watching
+            for with_star in range(1 + kinds.with_star):
+                self._launch_groups("move", with_star, *how)
                 if kinds.large:
-                    self._launch_groups("move_large", *how, groups.memory)
+                    self._launch_groups("move_large", with_star, *how, groups.memory)
                 if kinds.with_star and not with_star:
                     self._kick(0.0, self._others)
         self._kick(0.0, self._sums)
@@ -141,7 +137,7 @@ class DeviceHybrid:
 
     def _begin_step(self, dt: float, watched: bool, kinds: Kinds) -> None:
         """All until the next forces."""
-        self._launch("keep", *self._moving, self.state.acceleration, self._kept, *self._columns, dt)
+        self._launch("keep", *self._changing, self._kept, *self._columns, dt)
         if kinds.any:
             self._groups.send()
         self._kick_apart(0.5 * dt, kinds)
@@ -154,7 +150,7 @@ class DeviceHybrid:
             self._groups.fetch()
 
     def _restore(self) -> None:
-        self._launch("restore", *self._moving, self.state.acceleration, self._kept, self.state.map_position)
+        self._launch("restore", *self._changing, self._kept, self.state.map_position)
 
     def _rehearse(self) -> None:
         """Call the kernels of all steps but those with large groups."""

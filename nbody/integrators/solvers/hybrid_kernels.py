@@ -32,8 +32,9 @@ class HybridKernels(NamedTuple):
 
     Attributes:
         load, store: from the columns of the map, and to them; then the rows are the bodies'.
-        keep: copy three arrays, and the centre of mass into the star's row, and move that.
-        restore: undo it.
+        keep: copy these arrays to ``kept``, (3, N, 4): ``next_step`` where ``body`` has masses, and the centre of mass where
+            it has the star; then move that.
+        restore: undo this and the step.
         kick: V += h a; and the sums of m Q and m V, in ``sums``, (SUMS, 6).
         drift: half a jump, after which Q and V are copied to ``begin``, and Kepler's motion.
         jump: half a jump.
@@ -104,22 +105,24 @@ def kernels() -> HybridKernels:
                 body[i, 3] = star
 
     @compute.kernel("gpu")
-    def keep(body, velocity, acceleration, kept, map_position, map_velocity, h):
+    def keep(body, velocity, acceleration, next_step, kept, map_position, map_velocity, h):
         i = cuda.grid(1)
         if i < body.shape[0]:
-            for k in range(4):
-                kept[0, i, k], kept[1, i, k], kept[2, i, k] = body[i, k], velocity[i, k], acceleration[i, k]
+            kept[0, i, 3] = next_step[i]
+            for c in range(3):
+                kept[0, i, c], kept[1, i, c], kept[2, i, c] = body[i, c], velocity[i, c], acceleration[i, c]
             if i == 0:
                 for c in range(3):
                     kept[0, 0, c] = map_position[0, c]
                     map_position[0, c] += h * map_velocity[0, c]
 
     @compute.kernel("gpu")
-    def restore(body, velocity, acceleration, kept, map_position):
+    def restore(body, velocity, acceleration, next_step, kept, map_position):
         i = cuda.grid(1)
         if 0 < i < body.shape[0]:
-            for k in range(4):
-                body[i, k], velocity[i, k], acceleration[i, k] = kept[0, i, k], kept[1, i, k], kept[2, i, k]
+            next_step[i] = kept[0, i, 3]
+            for c in range(3):
+                body[i, c], velocity[i, c], acceleration[i, c] = kept[0, i, c], kept[1, i, c], kept[2, i, c]
         if i == 0:
             for c in range(3):
                 map_position[0, c] = kept[0, 0, c]
