@@ -278,6 +278,16 @@ def test_planets_that_fall_onto_their_star_in_one_step_all_merge_with_it():
     assert run.particles.count == 1 and run.particles.mass[0] == pytest.approx(1.0002, rel=1e-15)
 
 
+def test_planets_merge_beside_a_body_without_mass():
+    """It moves among copies of both, whose contact is not its own."""
+    x, v = np.array([[0, 0, 0], [1, 0, 0.03], [1, 0, 0], [1, 0.012, 0]]), np.zeros((4, 3))
+    v[1:, 1] = 1.0, 1.0, 0.8
+    planets = Particles([1, 0, 1e-5, 1e-5], x, v, radius=[1e-3, 1e-3, 4e-3, 4e-3])
+    run = Simulation(planets, integrator="hybrid", dt=0.05, collisions="merge", **EXACT | {"engine": "cpu"})
+    run.step()
+    assert run.particles.id.tolist() == [0, 1, 2] and run.particles.mass[2] == 2e-5
+
+
 def planets_that_meet(nearest, rng, mass=1e-5):
     """Two planets some time before they are ``nearest`` to each other: ``ias15`` goes back from there."""
     way, across = np.linalg.qr(rng.normal(size=(3, 2)))[0].T

@@ -67,7 +67,7 @@ class StepPaths:
             pairs, times = contacts(self._inner(k)[bodies], radii[bodies])
             pairs, new = bodies[pairs], (times > 0) | (begin == 0)  # the others were found when they began to touch
             if owner := met.owners[k]:
-                other = pairs.sum(axis=1) - owner
+                other = np.where(pairs[:, 0] == owner, pairs[:, 1], pairs[:, 0])
                 new &= (pairs == owner).any(axis=1) & (massive[other] | (other < owner))
             parts.append(_touches(pairs[new], begin + times[new] * (end - begin), k))
         found = np.concatenate(parts)
