@@ -110,36 +110,104 @@ def test_the_hybrid_says_what_it_cannot_do_on_a_gpu():
     )
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_groups_of_a_step_are_those_of_the_cpu(seed):
+    """Of random pairs among bodies with mass and without, some near the star."""
+    from nbody.integrators.solvers import groups, near
+
+    random = np.random.default_rng(seed)
+    n, pairs = 24, np.sort(random.integers(1, 24, (10, 2)))[:, ::-1]
+    m, hurried = np.where(random.random(n) < 0.3, 0.0, 1e-6), random.random(n) < 0.1
+    m[0], hurried[0] = 1.0, False
+    pairs = np.unique(pairs[pairs[:, 0] > pairs[:, 1]], axis=0)
+    found = near.no_survey.py_func(n)._replace(
+        close=pairs, near=np.ones(len(pairs), np.bool_), hurried=hurried, counts=np.array([len(pairs)])
+    )
+    expected = company(m, found)
+    flags = np.stack([np.flatnonzero(hurried)] * 2, axis=1)
+    label, lists = np.arange(n, dtype=np.int32), (np.zeros((n + 1, 4), np.int32), np.zeros((n * n, 2), np.int32))
+    given = np.unique(np.concatenate([pairs, flags]), axis=0)
+    count, length = groups._form(given, np.unique(given), m, label, np.zeros(n, np.int32), *lists)
+    together, with_star = set(), set()
+    for first, size, owner, star in lists[0][1 : count + 1].tolist():
+        own = lists[1][first : first + size, 0].tolist()
+        assert own == sorted(own) and (owner == -1 or m[owner] == 0.0)
+        together |= {(i, j) for i in own for j in own if i > j and owner in (-1, i, j)}
+        with_star |= set(own if owner == -1 else [owner]) if star else set()
+    assert together == set(map(tuple, expected.pairs[: expected.counts[0]].tolist()))
+    assert with_star == set(np.flatnonzero(expected.hurried).tolist())
+    assert length == lists[0][1 : count + 1, 1].sum() and (label == np.arange(n)).all()
+
+
+def company(m, found):
+    """What :func:`.near.gather` makes of a survey."""
+    from nbody import compute
+    from nbody.integrators.solvers import near
+
+    gather = near.gather
+
+    @compute.kernel("cpu")
+    def gathered(m, found, company):
+        return gather(m, found, company)[0]
+
+    return gathered(m, found, near.no_company.py_func(len(m)))
+
+
 def test_the_kernels_of_the_hybrid_keep_their_numbers_in_registers():
     from numba.cuda import types
 
-    from nbody.integrators.solvers.hybrid_kernels import kernels
+    from nbody.integrators.solvers import encounters_gpu, hybrid_kernels
 
     one, rows, kept = (types.Array(types.float64, axes, "C", aligned=True) for axes in (1, 2, 3))
     real, pairs = (types.Array(each, 2, "C", aligned=True) for each in (types.float32, types.int32))
-    f, n = types.float64, types.int64
+    f, n, lists = types.float64, types.int64, types.UniTuple(pairs, 2)
+    touching = types.Tuple((one, types.boolean, types.NamedTuple((pairs, rows, rows), encounters_gpu.Outcome)))
+    moving, two = types.Tuple((rows, rows, one)), types.UniTuple(rows, 2)
     signatures = {
         "keep": (rows, rows, rows, kept, rows, rows, f), "kick": (rows, rows, rows, f, rows),
-        "drift": (rows, rows, f, f, f, rows), "search": (real, pairs),
-        "look": (pairs, rows, rows, one, one, f, f, pairs), "gather": (rows, n, rows, rows, rows, one),
+        "drift": (rows, rows, f, f, f, rows, kept), "search": (real, pairs),
+        "look": (pairs, rows, rows, kept, one, one, f, f, pairs), "apart": (lists, f, rows, rows),
+        "move": (lists, n, f, f, kept, moving, types.UniTuple(f, 2), two, touching),
     }  # fmt: skip
     for name, signature in signatures.items():
-        code, found = for_h200(getattr(kernels(), name), signature)
-        assert found.local == 0 and found.registers <= 96, name
+        of_groups = name in encounters_gpu.EncounterKernels._fields
+        code, found = for_h200(getattr((encounters_gpu if of_groups else hybrid_kernels).kernels(), name), signature)
+        assert found.local == 0 and found.registers <= (168 if name == "move" else 96), name
         if name == "search":  # the loop over pairs is in float32, and each body is two loads
             assert "ld.shared.v4.f32" in code and ".f64" not in code
 
 
+def disc(engine, **values):
+    bodies = nbody.planetesimals(1001, mass=1e-5, inner=0.8, outer=1.2, seed=3, dimensions=3)
+    values |= {"integrator": "hybrid", "dt": 0.1, "engine": engine, "precision": "float64", "softening": "none"}
+    return nbody.Simulation(
+        Particles(bodies.mass, bodies.position, bodies.velocity, **values.pop("given", {})), **values
+    )
+
+
 @pytest.mark.gpu
-def test_a_disc_of_planetesimals_keeps_its_energy_on_a_card():
-    """A thousand bodies for an orbit: the error is that of the CPU."""
-    errors = []
-    for engine in ("cpu", "gpu-symmetric"):
-        run = nbody.Simulation(
-            nbody.planetesimals(1001, mass=1e-5, inner=0.8, outer=1.2, seed=3, dimensions=3), integrator="hybrid", dt=0.1,
-            engine=engine, precision="float64", softening="none",
-        )  # fmt: skip
-        first = energy(run)
-        run.step(60)
-        errors.append(abs(energy(run) / first - 1))
+def test_a_disc_of_planetesimals_moves_as_on_the_cpu_on_a_card():
+    """A thousand bodies, with some twenty encounters in each step: the same positions for 20 steps, and after an orbit the
+    energy error of the CPU."""
+    runs = [disc("cpu"), disc("gpu-symmetric"), disc("gpu-symmetric")]
+    first, errors = energy(runs[0]), []
+    for steps in (20, 40):
+        for run in runs:
+            run.step(steps)
+        ends = [run.particles.position for run in runs]
+        if steps == 20:
+            np.testing.assert_allclose(ends[1], ends[0], atol=1e-11)
+        np.testing.assert_array_equal(ends[2], ends[1])
+        errors = [abs(energy(run) / first - 1) for run in runs]
     assert errors[1] < 2 * errors[0] + 1e-13
+
+
+@pytest.mark.gpu
+def test_planetesimals_that_touch_merge_on_a_card_as_on_the_cpu():
+    ends = []
+    for engine in ("cpu", "gpu-symmetric"):
+        run = disc(engine, given={"radius": np.full(1001, 1e-3)}, collisions="merge")
+        run.step(30)
+        ends.append(run.particles)
+    assert ends[1].count == ends[0].count < 1001
+    np.testing.assert_allclose(ends[1].position, ends[0].position, atol=1e-10)

@@ -211,6 +211,12 @@ def test_trails_of_chosen_bodies_and_of_so_many_frames(egl, recorded):
     assert pixel(source, (0, 0))[0] - 3 < np.nonzero(short)[1].min() < pixel(source, (1, 0))[0]
 
 
+def test_no_trail_is_drawn_where_a_body_has_turned_between_two_frames(egl, recorded):
+    """Ten times as fast as its way from frame to frame is long: it went around something, nobody knows where."""
+    source = recorded(*((position, 10 * velocity) for position, velocity in on_a_line()))
+    assert np.array_equal(drawn(source, 4, trails="2"), drawn(source, 4, trails="none"))
+
+
 def test_a_trail_of_a_body_that_is_not_there_is_an_error(egl, recorded):
     with pytest.raises(InputError, match="--trails 1,7: there is no body with the id 7"):
         drawn(recorded(*on_a_line()), trails="1,7")

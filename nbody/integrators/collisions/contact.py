@@ -8,6 +8,8 @@ Where a scheme moves bodies on Kepler orbits about body 0, contacts with body 0 
 cubic misses a pericentre that is passed in a step.
 """
 
+import math
+
 import numpy as np
 
 from nbody import compute
@@ -46,18 +48,30 @@ def piece(path, a, b, found):
             found[k, c] = one + (two - one) * w
 
 
+def beyond(p, q, r, s, radius):
+    """True if four control points are beyond a plane at distance ``radius`` that faces the middle of their piece, or are too
+    far away to be compared (no halving would end), or are no numbers. To be compiled, for both processors."""
+    mx = p[0] + 3.0 * (q[0] + r[0]) + s[0]
+    my = p[1] + 3.0 * (q[1] + r[1]) + s[1]
+    mz = p[2] + 3.0 * (q[2] + r[2]) + s[2]
+    size = math.sqrt(mx * mx + my * my + mz * mz)
+    nearest = min(
+        p[0] * mx + p[1] * my + p[2] * mz, q[0] * mx + q[1] * my + q[2] * mz,
+        r[0] * mx + r[1] * my + r[2] * mz, s[0] * mx + s[1] * my + s[2] * mz,
+    )  # fmt: skip
+    return not nearest <= radius * size < math.inf
+
+
+_beyond = inner(beyond)
+
+
 @inner
 def outside(part, radius):
-    """True if all control points are beyond a plane at distance ``radius`` that faces the middle of the piece, or are too
-    far away to be compared (no halving would end), or are no numbers."""
-    mx = part[0, 0] + 3.0 * (part[1, 0] + part[2, 0]) + part[3, 0]
-    my = part[0, 1] + 3.0 * (part[1, 1] + part[2, 1]) + part[3, 1]
-    mz = part[0, 2] + 3.0 * (part[1, 2] + part[2, 2]) + part[3, 2]
-    size = np.sqrt(mx * mx + my * my + mz * mz)
-    nearest = np.inf
-    for k in range(4):
-        nearest = min(nearest, part[k, 0] * mx + part[k, 1] * my + part[k, 2] * mz)
-    return not nearest <= radius * size < np.inf
+    """:func:`beyond` of the control points (4, 3)."""
+    return _beyond(
+        (part[0, 0], part[0, 1], part[0, 2]), (part[1, 0], part[1, 1], part[1, 2]), (part[2, 0], part[2, 1], part[2, 2]),
+        (part[3, 0], part[3, 1], part[3, 2]), radius,
+    )  # fmt: skip
 
 
 @inner

@@ -49,7 +49,7 @@ FEWEST = 4 if compute.SIMULATED else 512
 
 
 def _memory(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
-    return WorkingBytes((3 * 32 + 8 * 4 + 2 * 8) * particles if engine.can.device == "gpu" else 0)
+    return WorkingBytes((7 * 32 + 8 * 4 + 2 * 8) * particles if engine.can.device == "gpu" else 0)
 
 
 class Hybrid(Integrator):

@@ -26,37 +26,34 @@ SUMS = 2 if SIMULATED else 64
 ROUNDING = 1e-6
 """What float32 may add to a distance, in units of that from the star."""
 
-ROW = 11
-"""Numbers of a row of :attr:`HybridKernels.gather`: the body, its Q, V and acceleration, and ``next_step``."""
-
 
 class HybridKernels(NamedTuple):
     """The kernels. (N, 4) each: ``body`` with the masses, ``velocity``, ``acceleration``.
 
     Attributes:
         load, store: from the columns of the map, and to them; then the rows are the bodies'.
-        keep: copy three arrays, and move the centre of mass.
+        keep: copy three arrays, and the centre of mass into the star's row, and move that.
+        restore: undo it.
         kick: V += h a; and the sums of m Q and m V, in ``sums``, (SUMS, 6).
-        drift: half a jump, and Kepler's motion.
+        drift: half a jump, after which Q and V are copied to ``begin``, and Kepler's motion.
         jump: half a jump.
         prepare, search: list the pairs i > j that may be near each other in ``close``, (K + 1, 2): how many, and then pairs
             as far as there is room.
         look: list those that are in ``near``, (K + 1, 2): how many, the number of close pairs, and pairs; (i, i) is a body
-            near the star, and (i, 0) one whose orbit touches the star.
-        gather, scatter: rows of (K, ROW) from the arrays, and to them.
+            near the star, and (i, 0) one whose orbit touches the star; (i, -j) are probably near at the end of the next
+            step.
     """
 
     load: Any
     store: Any
     keep: Any
+    restore: Any
     kick: Any
     drift: Any
     jump: Any
     prepare: Any
     search: Any
     look: Any
-    gather: Any
-    scatter: Any
 
 
 @cache
@@ -114,7 +111,18 @@ def kernels() -> HybridKernels:
                 kept[0, i, k], kept[1, i, k], kept[2, i, k] = body[i, k], velocity[i, k], acceleration[i, k]
             if i == 0:
                 for c in range(3):
+                    kept[0, 0, c] = map_position[0, c]
                     map_position[0, c] += h * map_velocity[0, c]
+
+    @compute.kernel("gpu")
+    def restore(body, velocity, acceleration, kept, map_position):
+        i = cuda.grid(1)
+        if 0 < i < body.shape[0]:
+            for k in range(4):
+                body[i, k], velocity[i, k], acceleration[i, k] = kept[0, i, k], kept[1, i, k], kept[2, i, k]
+        if i == 0:
+            for c in range(3):
+                map_position[0, c] = kept[0, 0, c]
 
     @compute.kernel("gpu")
     def kick(body, velocity, acceleration, h, sums):
@@ -134,13 +142,16 @@ def kernels() -> HybridKernels:
             sums[cuda.blockIdx.x, t] = shared[0, t]
 
     @compute.kernel("gpu")
-    def drift(body, velocity, h, mu, star, sums):
+    def drift(body, velocity, h, mu, star, sums, begin):
         shared = cuda.shared.array(6, np.float64)
         total_of(sums, shared)
         i, half = cuda.grid(1), 0.5 * h / star
         if 0 < i < body.shape[0]:
             x, y, z = body[i, 0] + half * shared[3], body[i, 1] + half * shared[4], body[i, 2] + half * shared[5]
-            x, y, z, u, v, w, _ = step(x, y, z, velocity[i, 0], velocity[i, 1], velocity[i, 2], mu, h)
+            u, v, w = velocity[i, 0], velocity[i, 1], velocity[i, 2]
+            begin[0, i, 0], begin[0, i, 1], begin[0, i, 2] = x, y, z
+            begin[1, i, 0], begin[1, i, 1], begin[1, i, 2] = u, v, w
+            x, y, z, u, v, w, _ = step(x, y, z, u, v, w, mu, h)
             body[i, 0], body[i, 1], body[i, 2] = x, y, z
             velocity[i, 0], velocity[i, 1], velocity[i, 2] = u, v, w
 
@@ -160,20 +171,26 @@ def kernels() -> HybridKernels:
         return math.sqrt(x * x + y * y + z * z)
 
     @compute.kernel("gpu")
-    def prepare(body, velocity, size, radius, half, rows, close, near):
-        """``rows``, (N, 8) float32: x y z, the distance at which others are near; vx vy vz times half a step."""
+    def prepare(body, velocity, acceleration, size, radius, mu, h, rows, ahead, close, near):
+        """``rows``, (N, 8) float32: x y z, the distance at which others are near; vx vy vz times one and a half steps.
+        ``ahead``, (2, N, 4): Q and V after a kick by ``acceleration`` and Kepler's motion for a step."""
         i = cuda.grid(1)
         if i == 0:
             close[0, 0], near[0, 0] = 0, 0
         if i < body.shape[0]:
             r = distance(body, i)
             reach = max(size[i] * r, 2.0 * radius[i])
-            for c in range(3):
-                rows[i, c] = real(body[i, c])
             rows[i, 3] = real(reach + ROUNDING * r) if reach > 0.0 else real(0.0)
             rows[i, 7] = real(0.0)
             for c in range(3):
-                rows[i, 4 + c] = real(half * velocity[i, c])
+                rows[i, c], rows[i, 4 + c] = real(body[i, c]), real(1.5 * h * velocity[i, c])
+                ahead[1, i, c] = velocity[i, c] + 0.5 * h * acceleration[i, c]
+        if 0 < i < body.shape[0]:
+            x, y, z, u, v, w, _ = step(
+                body[i, 0], body[i, 1], body[i, 2], ahead[1, i, 0], ahead[1, i, 1], ahead[1, i, 2], mu, h
+            )
+            ahead[0, i, 0], ahead[0, i, 1], ahead[0, i, 2] = x, y, z
+            ahead[1, i, 0], ahead[1, i, 1], ahead[1, i, 2] = u, v, w
 
     @compute.exact_function
     def note(i, j, found):
@@ -207,19 +224,26 @@ def kernels() -> HybridKernels:
         x, y, z, u, v, w = body[i, 0], body[i, 1], body[i, 2], velocity[i, 0], velocity[i, 1], velocity[i, 2]
         return near_star(x, y, z, u, v, w, mu, h, radius[0] + radius[i])
 
+    @compute.exact_function
+    def together(i, j, body, velocity, size, radius, mu, h):
+        """True if two planets that do not fall onto the star are near each other."""
+        limit = max(size[i] * distance(body, i), size[j] * distance(body, j), radius[i] + radius[j])
+        return near_each_other(
+            body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2],
+            velocity[j, 0] - velocity[i, 0], velocity[j, 1] - velocity[i, 1], velocity[j, 2] - velocity[i, 2],
+            0.5 * h, limit,
+        ) and not (
+            towards_star(i, body, velocity, radius, mu, h)[1] or towards_star(j, body, velocity, radius, mu, h)[1]
+        )  # fmt: skip
+
     @compute.kernel("gpu")
-    def look(close, body, velocity, size, radius, mu, h, near):
+    def look(close, body, velocity, ahead, size, radius, mu, h, near):
         for k in range(cuda.grid(1), min(close[0, 0], close.shape[0] - 1), cuda.gridsize(1)):
             i, j = close[k + 1, 0], close[k + 1, 1]
-            limit = max(size[i] * distance(body, i), size[j] * distance(body, j), radius[i] + radius[j])
-            _, i_falls = towards_star(i, body, velocity, radius, mu, h)
-            _, j_falls = towards_star(j, body, velocity, radius, mu, h)
-            if not (i_falls or j_falls) and near_each_other(
-                body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2],
-                velocity[j, 0] - velocity[i, 0], velocity[j, 1] - velocity[i, 1], velocity[j, 2] - velocity[i, 2],
-                0.5 * h, limit,
-            ):  # fmt: skip
+            if together(i, j, body, velocity, size, radius, mu, h):
                 note(i, j, near)
+            elif together(i, j, ahead[0], ahead[1], size, radius, mu, h):
+                note(i, -j, near)
         i = cuda.grid(1)
         if i == 0:
             near[0, 1] = close[0, 0]
@@ -227,23 +251,7 @@ def kernels() -> HybridKernels:
             hurries, falls = towards_star(i, body, velocity, radius, mu, h)
             if hurries or falls:
                 note(i, i if hurries else 0, near)
+            elif towards_star(i, ahead[0], ahead[1], radius, mu, h)[0]:
+                note(i, -i, near)
 
-    @compute.kernel("gpu")
-    def gather(rows, count, body, velocity, acceleration, next_step):
-        k = cuda.grid(1)
-        if k < count:
-            i = int(rows[k, 0])
-            for c in range(3):
-                rows[k, 1 + c], rows[k, 4 + c], rows[k, 7 + c] = body[i, c], velocity[i, c], acceleration[i, c]
-            rows[k, 10] = next_step[i]
-
-    @compute.kernel("gpu")
-    def scatter(rows, count, body, velocity, next_step):
-        k = cuda.grid(1)
-        if k < count:
-            i = int(rows[k, 0])
-            for c in range(3):
-                body[i, c], velocity[i, c] = rows[k, 1 + c], rows[k, 4 + c]
-            next_step[i] = rows[k, 10]
-
-    return HybridKernels(load, store, keep, kick, drift, jump, prepare, search, look, gather, scatter)
+    return HybridKernels(load, store, keep, restore, kick, drift, jump, prepare, search, look)

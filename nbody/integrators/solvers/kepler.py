@@ -26,7 +26,7 @@ SERIES_4 = tuple((-1.0) ** k / math.factorial(2 * k + 4) for k in range(TERMS))
 SERIES_5 = tuple((-1.0) ** k / math.factorial(2 * k + 5) for k in range(TERMS))
 """The coefficients of c₂(z) … c₅(z)."""
 
-MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS, MOST_QUARTERINGS = 12, 60, 1200, 600
+MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS = 12, 60, 1200
 
 
 class KeplerFunctions(NamedTuple):
@@ -86,7 +86,7 @@ def kepler_functions(
     @compiled
     def stumpff(z):
         quarterings = 0
-        while abs(z) > small and quarterings < MOST_QUARTERINGS:
+        while small < abs(z) < math.inf:  # (a bound on their number is unrolled on a GPU: 600 times)
             z *= 0.25
             quarterings += 1
         c2, c3 = series(z)

@@ -7,7 +7,7 @@ from nbody.viewer.gl.lines import Ribbons
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import FEW, Camera, Size
-from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn, interpolated
+from nbody.viewer.sources.frames import UNRESOLVED, Array, ShownFrame, ShownMoment, drawn, interpolated
 from nbody.viewer.sources.source import Source
 
 MOST_BODIES = 512  # the most bodies with trails; of more, so many that are spread evenly over the bodies of the file
@@ -93,16 +93,17 @@ class Trails:
         fractions = np.linspace(0, 1, 1 + int(np.clip(PIECES // (position[1:, :, 0].size), 1, FINEST)))
         tangents = interval * velocity[:-1], interval * velocity[1:]
         points = np.stack([interpolated(position[:-1], position[1:], *tangents, fraction) for fraction in fractions])
+        weights = np.stack([1 - fractions, fractions], axis=1)  # of the frames before and after each point
+        speed, frame = np.linalg.norm(velocity, axis=2), np.array(numbers, float) - first.number
         if coloring.in_shader:
-            speed = np.linalg.norm(velocity, axis=2)
-            colour = coloring.colours(np.stack([(1 - s) * speed[:-1] + s * speed[1:] for s in fractions]))
+            colour = coloring.colours(np.tensordot(weights, [speed[:-1], speed[1:]], 1))
         else:
             colour = np.broadcast_to(coloring.rows(first, self.rows), (*points.shape[:3], 3))
         colour = np.concatenate([colour, np.zeros((*colour.shape[:3], 1))], axis=3)
-        frame = np.array(numbers, float) - first.number
-        time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in fractions])[:, :, None]
-        time = np.broadcast_to(time, points.shape[:3])
-        seen = np.broadcast_to(drawn(position[:-1]) & drawn(position[1:]), (len(points) - 1, *points.shape[1:3]))
+        time = np.broadcast_to(np.tensordot(weights, [frame[:-1], frame[1:]], 1)[:, :, None], points.shape[:3])
+        out, into, chord = (np.linalg.norm(each, axis=2) for each in (*tangents, np.diff(position, axis=0)))
+        known = out + into <= 2 * UNRESOLVED * chord  # else it turned in between, and its way is not known
+        seen = np.broadcast_to(drawn(position[:-1]) & drawn(position[1:]) & known, (len(points) - 1, *known.shape))
         begin, end, begin_colour, end_colour, out, into = (
             each[part][seen] for each in (points, colour, time) for part in (slice(None, -1), slice(1, None))
         )

@@ -19,9 +19,7 @@ AGREES, DISAGREES = 0.5, 1.0
 """The velocities explain the distance if it differs from the mean of the tangents by less than the first fraction of itself;
 from the second on they do not."""
 
-LEAST = 1e-37
-
-FAR = 2.0**50
+LEAST, FAR = 1e-37, 2.0**50
 """Where a body that has merged into another, or has no finite position, is drawn: outside every picture, whose lengths are
 below 2^40."""
 
