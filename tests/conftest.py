@@ -51,10 +51,11 @@ def pytest_collection_modifyitems(config, items):
     """Leave out ``campaign``, ``more`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is
     no device. Begin with ``slow`` tests, one by one; the others of a file share a worker, which makes, compiles and loads
     once what they need."""
+    group = pytest.mark.xdist_group  # once: pytest reads the list of all markers each time
     for item in items:
         if "slow" not in item.keywords:
             file = item.module.__name__
-            item.add_marker(pytest.mark.xdist_group(ONE_WORKER.get(file, file)))
+            item.add_marker(group(ONE_WORKER.get(file, file)))
     items.sort(key=lambda item: "slow" not in item.keywords)
     for mark in ("campaign", "more", "simulated"):
         if mark not in config.option.markexpr:

@@ -26,7 +26,7 @@ def on(engine):
 
 
 def of_each_loop(names):
-    """One of the schemes that share a loop over steps, and in a campaign the others: simulated kernels are slow."""
+    """One of the schemes that share a loop over steps, and in a campaign the others."""
     first = list({LOADED[name]._advance: name for name in reversed(names)}.values())
     return sample(first + [name for name in names if name not in first], len(first))
 

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from test_divisions import ADAPTIVE, LOADED, moving, planets, what_is_kept
+from test_divisions import ADAPTIVE, LOADED, moving, of_each_loop, planets, what_is_kept
 
 import nbody
 from nbody.cli import main
@@ -177,7 +177,7 @@ def test_roots_are_found_to_the_tolerance():
 # --- The steps ---
 
 
-@pytest.mark.parametrize("scheme", [name for name in LOADED if name not in ADAPTIVE] + ADAPTIVE, ids=str)
+@pytest.mark.parametrize("scheme", of_each_loop([name for name in LOADED if name not in ADAPTIVE]) + ADAPTIVE, ids=str)
 def test_events_change_no_step_and_no_division_changes_events(scheme, tmp_path):
     """Calls by steps and times, looks, frames in a file, checkpoints and resumes in the middle of a step."""
 

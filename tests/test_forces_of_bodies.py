@@ -196,6 +196,7 @@ WRONG = [
     ({"field": "j2", "j2": 1e-3, "radius": 1, "about": "Sun"}, "fields: J2: about: there is no body named 'Sun'"),
     ({"field": "j2", "j2": 1e-3, "radius": 1, "on": 1.5}, "fields.0.on: must be a whole number, got 1.5"),
     ({"field": "migration", "tau_a": 0}, "fields.0.tau_a: must not be 0"),
+    ("gr", "unknown field 'gr' (did you mean 'post_newtonian'?)"),
     ({"field": "radiation", "beta": 0.1}, "fields.0.c: is missing; write the speed of light"),
 ]
 

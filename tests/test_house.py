@@ -173,7 +173,7 @@ LINES = {
     "forces": 11345,
     "exchange": 1169,
     "initial": 2802,
-    "integrators": 12640,
+    "integrators": 12718,
     "law": 402,
     "lessons": 1596,
     "manual": 161,

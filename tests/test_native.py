@@ -7,7 +7,12 @@ from nbody.bench.forces import foreign
 from nbody.bench.forces.problems import cluster
 from nbody.forces.reference import direct_sum
 
-pytestmark = pytest.mark.skipif(bool(foreign.compiled()[1]), reason=foreign.compiled()[1])
+
+@pytest.fixture(autouse=True)
+def made():
+    """Not while tests are collected, by each worker."""
+    if reason := foreign.compiled()[1]:
+        pytest.skip(reason)
 
 
 @pytest.mark.parametrize("count", [1, 17, 1000, 1026])  # ragged in its vectors of 16, and in its passes of 4

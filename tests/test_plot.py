@@ -321,8 +321,10 @@ def test_list_names_every_plot(capsys):
         (["run.h5", "energy", "--model", "kin"], r"unknown model 'kin' \(did you mean 'king'\?\)"),
         (
             ["run.h5", "energy", "--model", "king"],
-            "model king: no panel shows it; plot density, dispersion, profile or",
+            "model: no panel shows it; plot one of density, dispersion, residuals",
         ),
+        (["run.h5", "energy", "--bodies", "10"], "bodies: no panel shows it; plot one of orbits, resonance, a, "),
+        (["run.h5", "orbits", "--about", "10"], "about: no panel shows it; plot one of resonance, a, P, q"),
         (["run.h5", "--output", "a.jpg"], "a.jpg: figures are .png, .pdf or .svg"),
         (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),
         (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another name"),

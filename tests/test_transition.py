@@ -93,6 +93,10 @@ def test_a_value_at_the_edge_of_its_range_has_a_derivative():
     np.testing.assert_allclose(by.velocity[1], [0, 2 * np.pi, 0], atol=1e-8)
     with pytest.raises(InputError, match=r"tangent: bodies.1.x: is no number of the scenario"):
         nbody.tangent(planets(), "bodies.1.x")
+    named = planets(bodies=[{"m": 1}, {"m": 0, "a": 1, "name": "b"}])
+    assert np.array_equal(nbody.tangent(named, "bodies.b.e").velocity, by.velocity)
+    with pytest.raises(InputError, match=r"derivative: give nbody.tangent\(…\) of the 2 bodies"):
+        nbody.Simulation(named).derivative(1.0, "bodies.b.e")
     with pytest.raises(InputError, match="bodies that are given as arrays have none"):
         nbody.tangent(nbody.Simulation(nbody.kepler(), integrator="ias15", precision="float64").scenario, "bodies.1.a")
 

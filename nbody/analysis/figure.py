@@ -77,8 +77,7 @@ def plot(
         bodies: ids or names of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default all
             of up to sixteen, else eight.
         cylindrical: profiles around the axis of rotation, for discs in three dimensions.
-        about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id or the name of a
-            body.
+        about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or a body, by id or name.
         resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
         model: a sphere beside density and dispersion: ``king``, ``plummer``, ``hernquist`` or ``nfw``, fitted to the density
             of each frame, or ``initial``, that of the scenario.
@@ -108,8 +107,11 @@ def plot(
         view = View(data, frames, bodies, cylindrical, about, resonance_of(resonance) if resonance else None, model)
         chosen = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), view, chosen)
-        if model and not any("model" in panel.options for panel in panels.values()):
-            raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
+        options = {name for panel in panels.values() for name in panel.options}
+        asked = {"model": model, "about": about != "inner", "resonance": resonance, "bodies": len(bodies)}
+        if unused := next((name for name in asked if asked[name] and name not in options), ""):
+            uses = ", ".join(each for each in PLOTS if unused in getattr(PLOTS.load(each), "options", ()))
+            raise InputError(f"{unused}: no panel shows it; plot one of {uses}")
         with rc_context(LOOK):
             return _drawn(panels, view, chosen, style)
 

@@ -72,9 +72,8 @@ def draw_orbits(axes: Axes, view: View) -> None:
             axes.plot(*paths[-1, k], "o", color=style["color"], markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     _label(axes, view)
-    first = view.runs[0]
-    names = [first.name(first.run.id[row]) for row in first.rows(view.bodies, view.most_bodies)]
-    kinds_legend(axes, view, names, **BESIDE)
+    rows = view.runs[0].rows(view.bodies, view.most_bodies)
+    kinds_legend(axes, view, [view.runs[0].name(view.runs[0].run.id[row]) for row in rows], **BESIDE)
 
 
 BODIES, ORBITS = Plot(draw_bodies, False, ("frame", "species")), Plot(draw_orbits, options=("bodies", "species"))

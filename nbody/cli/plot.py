@@ -31,7 +31,7 @@ class Choices:
     ] = None
     bodies: Annotated[
         list[str] | None,
-        text_option("The bodies of orbits and elements, by ids or names: 1,2 or 1 2.", metavar="<list[text]>"),
+        text_option("The bodies of orbits and elements, by ids, 1,2 or 1 2, or names, b,c.", metavar="<list[text]>"),
     ] = None
     about: Annotated[str, typer.Option(help=ABOUT)] = "inner"
     resonance: Annotated[

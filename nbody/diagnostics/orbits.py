@@ -93,7 +93,7 @@ class Elements:
         if isinstance(chosen, str):
             if chosen[:1] != "_" and hasattr(self, chosen):
                 return getattr(self, chosen)
-            known = ", ".join(LABELS)
+            known = f"{', '.join(LABELS)}; of one body they are orbits(bodies=[NAME])"
             raise KeyError(f"orbits have no element {chosen!r}{did_you_mean(chosen, dir(self))}; some are {known}")
         columns = {each.name: getattr(self, each.name) for each in fields(self)[:-1] if each.name != "time"}
         columns |= {"time": np.broadcast_to(self.time, self.a.shape)} if np.ndim(self.time) else {}

@@ -12,9 +12,7 @@ FIELDS = Registry(
         "logarithmic_halo": Entry("nbody.fields.potentials:LogarithmicHalo", "a flat rotation curve"),
         "miyamoto_nagai": Entry("nbody.fields.potentials:MiyamotoNagai", "a disc of finite thickness"),
         "rotating_bar": Entry("nbody.fields.potentials:RotatingBar", "the bar of Long and Murali, which turns"),
-        "post_newtonian": Entry(
-            "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
-        ),
+        "post_newtonian": Entry("nbody.fields.post_newtonian:PostNewtonian", "general relativity, to order 1PN"),
         "j2": Entry("nbody.fields.planets:J2", "the oblateness of a body, J2 and J4"),
         "tides": Entry("nbody.fields.planets:Tides", "tides that others raise on a body, with a constant time lag"),
         "migration": Entry("nbody.fields.planets:Migration", "migration and damping of planets in a disc"),
@@ -26,5 +24,6 @@ FIELDS = Registry(
             "nbody.fields.function:FunctionField", "your own, from Python: Simulation(…, fields=[nbody.force(f)])"
         ),
     },
+    meant=dict.fromkeys(("gr", "relativity", "general_relativity", "1pn"), "post_newtonian"),
 )
 """Every external field a scenario may name."""

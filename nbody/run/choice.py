@@ -104,11 +104,11 @@ def require_support(scenario: Scenario, engine: type[Engine] | None, precision: 
             return unsupported_by_any(kind, scenario.gravity, precision, **asked)
         return unsupported(kind, engine, scenario.gravity, precision, **asked)
 
-    chosen = scenario.integrator.scheme
-    if not (why := reason(chosen)):
+    if not (why := reason(chosen := scenario.integrator.scheme)):
         return
     key, remedy = (why.key, why.remedy) if isinstance(why, Refusal) else ("integrator.scheme", "")
     others = [name for name in INTEGRATORS if INTEGRATORS.load(name).facts.order > 1 and not reason(name)]
+    others.sort(key=lambda name: INTEGRATORS.load(name).facts.own_forces != INTEGRATORS.load(chosen).facts.own_forces)
     schemes = f"choose scheme {' or '.join(others[:3])}" if others else ""
     where = scenario.where(key, "ensemble" if scenario.ensemble else "integrator.scheme")
     remedies = ", or ".join(filter(None, (schemes, remedy)))

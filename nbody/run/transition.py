@@ -21,6 +21,7 @@ from nbody.run.schedule import FOREVER, whole_steps
 from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import keys_of
+from nbody.scenario.source import index_in
 
 STEP = 3e-3
 """Of differences of order 6 over seven values, in units of the value's scale: an error of about 1e-13."""
@@ -49,7 +50,7 @@ def tangent(scenario: Scenario | str | Path, key: str) -> Tangent:
 
     Args:
         scenario: a scenario, its name or its file.
-        key: as in ``nbody map``: ``bodies.1.a``, ``bodies.2.m``.
+        key: as in ``nbody map``: ``bodies.1.a``, ``bodies.earth.m``.
 
     Returns:
         Differences of order 6 of the generator's bodies, with a relative error near 1e-12.
@@ -62,7 +63,7 @@ def tangent(scenario: Scenario | str | Path, key: str) -> Tangent:
     value: Any = {"initial": resolved_initial(given)}
     try:
         for each in keys_of(path):
-            value = value[int(each) if isinstance(value, list | tuple) else each]
+            value = value[index_in(list(value) if isinstance(value, tuple) else value, each, "tangent")]
     except (LookupError, TypeError, ValueError):
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -107,12 +108,12 @@ def _difference(function: Callable[[float], np.ndarray], value: float, step: flo
 def derivative(stepper: Stepper, until: float, by: Tangent) -> Tangent:
     """The derivative of the bodies at a time, for that of the present ones. Raises InputError."""
     n, D = stepper.state.count, stepper.state.dimensions
-    mass, *vectors = (np.asarray(each, float) for each in by)
-    if mass.shape != (n,) or any(each.shape != (n, D) for each in vectors):
-        raise InputError(f"derivative: the tangent must be of the {n} bodies of this run, in {D} dimensions")
+    arrays = [np.asarray(each, float) for each in by] if isinstance(by, tuple) else []
+    if [each.shape for each in arrays] != [(n,), (n, D), (n, D)]:
+        raise InputError(f"derivative: give nbody.tangent(…) of the {n} bodies of this run, in {D} dimensions")
+    mass, *vectors = arrays
     given = np.zeros((1, 2, 3, n))
-    for c, each in enumerate(vectors):
-        given[0, c, :D] = each.T
+    given[0, :, :D] = np.stack(vectors).transpose(0, 2, 1)
     [(x, v)] = _moved(stepper, until, given, mass[None] if mass.any() else None)
     return Tangent(mass, x[:D].T, v[:D].T)
 
@@ -124,8 +125,7 @@ def transition_matrix(stepper: Stepper, until: float) -> np.ndarray:
     size = 2 * n * D
     given = np.zeros((size, 2, 3, n))
     given[:, :, :D] = np.eye(size).reshape(size, 2, n, D).transpose(0, 1, 3, 2)
-    found = _moved(stepper, until, given, None)
-    return found[:, :, :D].transpose(1, 3, 2, 0).reshape(size, size)
+    return _moved(stepper, until, given, None)[:, :, :D].transpose(1, 3, 2, 0).reshape(size, size)
 
 
 def _moved(stepper: Stepper, until: float, given: np.ndarray, masses: np.ndarray | None) -> np.ndarray:

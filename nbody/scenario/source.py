@@ -105,7 +105,7 @@ class ScenarioText:
         values: Any = dict(self.values)
         group, replaced_by = values, {**self.replaced_by, keys: option}
         for depth, key in enumerate(keys[:-1], 1):
-            index = _index(group, key, option)
+            index = index_in(group, key, option)
             below = _copy(group[index] if isinstance(group, list) else group.get(key))
             if isinstance(below, dict) and SHORT in below:  # there may be no such group: then the option is wrong
                 replaced_by[*keys[:depth], SHORT] = option
@@ -113,7 +113,7 @@ class ScenarioText:
             group = below
         if removed:
             group.pop(removed[-1], None)
-        group[_index(group, keys[-1], option)] = value
+        group[index_in(group, keys[-1], option)] = value
         return replace(self, values=values, replaced_by=replaced_by)
 
 
@@ -126,7 +126,7 @@ def _copy(value: Any) -> dict | list:
     return {} if value is None else {SHORT: value}
 
 
-def _index(group: Any, key: str, option: str) -> Any:
+def index_in(group: Any, key: str, option: str) -> Any:
     """The index of a list that a key such as ``0`` or an item's name names; the key itself in a group of keys."""
     if not isinstance(group, list):
         return key

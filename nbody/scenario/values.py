@@ -203,9 +203,9 @@ class Group(BaseModel):
 
 
 MEANT = {
-    "n": "particles", "count": "particles", "bodies": "particles", "e": "eccentricity", "ecc": "eccentricity",
+    "n": "particles", "count": "particles", "bodies": "particles", "e": "eccentricity", "ecc": "eccentricity e",
     "a": "semi_major_axis", "eps": "softening", "epsilon": "softening", "timestep": "dt", "tmax": "end", "until": "end",
-    "scheme": "integrator", "eccentricity": "e", "i": "inc", "primary": "about around", "about": "around",
+    "scheme": "integrator", "eccentricity": "e", "i": "inc", "primary": "about around", "about": "around", "period": "P",
 }  # fmt: skip
 """What other programs call a key, and its names."""
 

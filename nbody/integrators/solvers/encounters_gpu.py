@@ -5,6 +5,7 @@ The groups of a step, and their members, are two lists of integers (:mod:`.group
 bodies at the beginning of the Kepler part, which are kept in ``begin``, (2, N, 4): Q after half a jump, and V.
 """
 
+import math
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
-from nbody.compute.in_kernels.reduction import block_reduction, keep_largest, keep_least
+from nbody.compute.in_kernels.reduction import add_row, block_reduction, keep_largest, keep_least
 from nbody.integrators.adaptive import END, NEXT
 from nbody.integrators.collisions.contact import beyond
+from nbody.integrators.solvers.encounters import PARTS, TIDE
 from nbody.integrators.solvers.pair_forces import FIXED, FREE, TEST_BODY, Attraction
 from nbody.integrators.solvers.radau import ROWS, RadauStep, StepLimits, StepMemory, stepper_by
 from nbody.integrators.solvers.radau_polynomial import StepThreads
@@ -34,7 +36,11 @@ NOTED, ENDS, FAILED = range(1, 4)
 """The columns of row 0 of groups after their number: what moving them has found, the numbers of steps in which bodies may
 touch, of rows for their ends, and of groups whose steps become too short."""
 
-NO_OWNER = -1
+NO_OWNER, COMET = -1, 2
+"""No owner; of :data:`MOVES_WITH_STAR`, if no other body with mass does."""
+
+STAR_THREADS = 2 if SIMULATED else 128
+"""Threads of a body that is near the star."""
 
 BEGIN, B, E, LOST, SCRATCH, MASSES, CLOCK, BEFORE, WORK = accumulate((2, 3, 7, 7, 2, ROWS, 1, 1, 2))
 """The rows of a group's memory after x and v, of 3 (K + 1) numbers each, and their number."""
@@ -44,21 +50,23 @@ class EncounterKernels(NamedTuple):
     """The kernels; ``lists`` are the groups, and the members with their kinds (:func:`.pair_forces.encounter`).
 
     Attributes:
-        apart: V -= h a, where G a is the acceleration by the other members of a group.
+        apart: V -= h a, where a is the acceleration by the other members of a group; by all bodies, of a comet.
         correct: bodies that move with the star have been shifted as the others are: shift them by what others of them give
             the star, instead.
-        move: move the groups of up to :data:`MOST` members that move with the star, or those that do not, for a time h. The
+        move: move the groups of two to :data:`MOST` members that move with the star, or those that do not, for a time h. The
             velocities of the others' members become 0 if these do not. ``begin`` is where they begin; ``moving`` are bodies,
             velocities and ``next_step``; ``star`` its mass, and G times it; ``sums`` the momenta of all bodies before the
             motion, and after it without those that move with the star; ``watching`` the radii of bodies, False if nobody
             looks for contacts, and an :class:`Outcome`.
         move_large: the groups of more members, in memory of the device.
+        pass_star: bodies that are alone near the star; comets in the tides of the planets.
     """
 
     apart: Any
     correct: Any
     move: Any
     move_large: Any
+    pass_star: Any
 
 
 class Outcome(NamedTuple):
@@ -193,21 +201,6 @@ def _note(g, groups, time, until, before, x, v, outcome):
     compute.sync_threads()  # the others go on to overwrite these
 
 
-@compute.exact_function
-def _pass_star(i, begin, body, velocity, h, G, star, drift):
-    """Move a planet about the star, which it draws, and which has the velocity -``drift`` otherwise."""
-    f, (dx, dy, dz) = 1.0 + body[i, 3] / star, drift
-    x, y, z, u, v, w, _ = _kepler_step(
-        begin[0, i, 0], begin[0, i, 1], begin[0, i, 2],
-        begin[1, i, 0] * f + dx, begin[1, i, 1] * f + dy, begin[1, i, 2] * f + dz, G * (star + body[i, 3]), h,
-    )  # fmt: skip
-    body[i, 0], body[i, 1], body[i, 2] = x, y, z
-    velocity[i, 0], velocity[i, 1], velocity[i, 2] = (u - dx) / f, (v - dy) / f, (w - dz) / f
-
-
-_kepler_step = kepler_on_gpu().step
-
-
 @cache
 def kernels() -> EncounterKernels:
     """All of them."""
@@ -216,6 +209,18 @@ def kernels() -> EncounterKernels:
         function, function, LANES, compute.lane, compute.sync_threads, largest, _over_lanes(keep_least), _flat, _shaped
     )
     step_together = function(stepper_by(threads, _accelerate, "encounter"))
+    kepler_step, add_all = kepler_on_gpu().step, block_reduction(STAR_THREADS, add_row)
+
+    @compute.exact_function
+    def on_its_path(j, s, h, begin, body, velocity):
+        """The position of a planet at a fraction of the step, on the cubic through its ends."""
+        begins, ends = (1.0 + 2.0 * s) * (1.0 - s) ** 2, s * s * (3.0 - 2.0 * s)
+        leaves, arrives = h * s * (1.0 - s) ** 2, h * s * s * (s - 1.0)
+        return (
+            begins * begin[0, j, 0] + leaves * begin[1, j, 0] + ends * body[j, 0] + arrives * velocity[j, 0],
+            begins * begin[0, j, 1] + leaves * begin[1, j, 1] + ends * body[j, 1] + arrives * velocity[j, 1],
+            begins * begin[0, j, 2] + leaves * begin[1, j, 2] + ends * body[j, 2] + arrives * velocity[j, 2],
+        )
 
     @compute.exact_function
     def begin_at(g, lists, begin, body, work, law, drift, forward):
@@ -303,28 +308,25 @@ def kernels() -> EncounterKernels:
     def move(lists, with_star, h, eta, begin, moving, star, sums, watching):
         shared = cuda.shared.array(LANES, np.float64)
         memory = cuda.shared.array((WORK, NUMBERS), np.float64)
-        (groups, members), (body, velocity, _), (mass, mu) = lists, moving, star
+        (groups, members), (body, velocity, _) = lists, moving
         for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
             first, count, owner = groups[g, START], groups[g, COUNT], groups[g, OWNER]
-            if groups[g, MOVES_WITH_STAR] != with_star:
+            if (groups[g, MOVES_WITH_STAR] > 0) != with_star:
                 for k in range(compute.lane(), count if owner == NO_OWNER and not with_star else 0, LANES):
                     for c in range(3):  # the others' momentum is to be summed
                         velocity[members[first + k, 0], c] = 0.0
-            elif count <= MOST:
+            elif 1 < count <= MOST:
                 drift = (0.0, 0.0, 0.0)
                 if with_star:
-                    drift = drift_of_star(lists, body, begin, sums, mass)
-                if count > 1:
-                    own = memory[:, : 3 * (count + 1)]
-                    move_group(g, lists, h, eta, begin, moving, star, drift, own, watching, shared)
-                elif compute.lane() == 0:
-                    _pass_star(members[first, 0], begin, body, velocity, h, mu / mass, mass, drift)
+                    drift = drift_of_star(lists, body, begin, sums, star[0])
+                own = memory[:, : 3 * (count + 1)]
+                move_group(g, lists, h, eta, begin, moving, star, drift, own, watching, shared)
 
     @compute.kernel("gpu")
     def move_large(lists, with_star, h, eta, begin, moving, star, sums, watching, memory):
         shared, groups = cuda.shared.array(LANES, np.float64), lists[0]
         for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
-            if groups[g, MOVES_WITH_STAR] == with_star and groups[g, COUNT] > MOST:
+            if (groups[g, MOVES_WITH_STAR] > 0) == with_star and groups[g, COUNT] > MOST:
                 drift = (0.0, 0.0, 0.0)
                 if with_star:
                     drift = drift_of_star(lists, moving[0], begin, sums, star[0])
@@ -332,19 +334,82 @@ def kernels() -> EncounterKernels:
                 own = memory[:, column : column + 3 * (groups[g, COUNT] + 1)]
                 move_group(g, lists, h, eta, begin, moving, star, drift, own, watching, shared)
 
+    @compute.exact_function
+    def in_tides(i, h, begin, body, velocity, star, sums, shared):
+        """:func:`.encounters.pass_star_in_tides`: position and velocity of comet i."""
+        (mass, mu), own, parts, t = star, 1.0 + body[i, 3] / star[0], 1, cuda.threadIdx.x
+        x, y, z = begin[0, i, 0], begin[0, i, 1], begin[0, i, 2]
+        u, v, w = begin[1, i, 0], begin[1, i, 1], begin[1, i, 2]
+        u += _sum_of(sums[0], 3) / mass  # of all: its own share, too
+        v += _sum_of(sums[0], 4) / mass
+        w += _sum_of(sums[0], 5) / mass
+        shared[t, 0] = 0.0
+        for j in range(1 + t, body.shape[0], STAR_THREADS):
+            r2 = body[j, 0] * body[j, 0] + body[j, 1] * body[j, 1] + body[j, 2] * body[j, 2]
+            if j != i and mu / mass * body[j, 3] * h * h > TIDE * r2 * math.sqrt(r2):
+                shared[t, 0] = 1.0
+        add_all(shared, t)
+        if shared[0, 0] > 0.0:
+            parts = PARTS
+        for k in range(parts + 1):
+            s, part = k / parts, h / parts
+            compute.sync_threads()
+            shared[t, 0], shared[t, 1], shared[t, 2] = 0.0, 0.0, 0.0
+            for j in range(1 + t, body.shape[0], STAR_THREADS):
+                if j != i and body[j, 3] > 0.0:
+                    px, py, pz = on_its_path(j, s, h, begin, body, velocity)
+                    dx, dy, dz = px - x, py - y, pz - z
+                    a, b = compute.rsqrt(dx * dx + dy * dy + dz * dz), compute.rsqrt(px * px + py * py + pz * pz)
+                    strength = mu / mass * body[j, 3] * (part if 0 < k < parts else 0.5 * part)
+                    f, g = strength * (a * a * a), strength * (b * b * b)
+                    shared[t, 0] += f * dx - g * px
+                    shared[t, 1] += f * dy - g * py
+                    shared[t, 2] += f * dz - g * pz
+            add_all(shared, t)
+            u, v, w = u + shared[0, 0], v + shared[0, 1], w + shared[0, 2]
+            if k < parts:
+                x, y, z, u, v, w, _ = kepler_step(x, y, z, u, v, w, mu * own, part)
+        return (
+            x, y, z, (u - _sum_of(sums[1], 3) / mass) / own, (v - _sum_of(sums[1], 4) / mass) / own,
+            (w - _sum_of(sums[1], 5) / mass) / own,
+        )  # fmt: skip
+
     @compute.kernel("gpu")
-    def apart(lists, h, body, velocity):
+    def pass_star(lists, h, begin, body, velocity, star, sums):
+        shared = cuda.shared.array((STAR_THREADS, 3), np.float64)
+        (groups, members), (mass, mu), t = lists, star, cuda.threadIdx.x
+        for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
+            i = members[groups[g, START], 0]
+            if groups[g, COUNT] == 1:
+                if groups[g, MOVES_WITH_STAR] == COMET:
+                    x, y, z, u, v, w = in_tides(i, h, begin, body, velocity, star, sums, shared)
+                else:
+                    f, (dx, dy, dz) = 1.0 + body[i, 3] / mass, drift_of_star(lists, body, begin, sums, mass)
+                    x, y, z, u, v, w, _ = kepler_step(
+                        begin[0, i, 0], begin[0, i, 1], begin[0, i, 2], begin[1, i, 0] * f + dx,
+                        begin[1, i, 1] * f + dy, begin[1, i, 2] * f + dz, mu * f, h,
+                    )  # fmt: skip
+                    u, v, w = (u - dx) / f, (v - dy) / f, (w - dz) / f
+                compute.sync_threads()
+                if t == 0:
+                    body[i, 0], body[i, 1], body[i, 2] = x, y, z
+                    velocity[i, 0], velocity[i, 1], velocity[i, 2] = u, v, w
+
+    @compute.kernel("gpu")
+    def apart(lists, h, G, body, velocity, acceleration):
         groups, members = lists
         for g in range(1 + cuda.blockIdx.x, groups[0, 0] + 1, cuda.gridDim.x):
             first, last, owner = groups[g, START], groups[g, START] + groups[g, COUNT], groups[g, OWNER]
             for k in range(first + compute.lane(), last, LANES):
                 i, ax, ay, az = members[k, 0], 0.0, 0.0, 0.0
+                if groups[g, MOVES_WITH_STAR] == COMET:
+                    ax, ay, az = acceleration[i, 0], acceleration[i, 1], acceleration[i, 2]
                 for other in range(first, last if owner == NO_OWNER or i == owner else first):
                     j = members[other, 0]
                     if j != i:
                         dx, dy, dz = body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2]
                         u = compute.rsqrt(dx * dx + dy * dy + dz * dz)
-                        f = body[j, 3] * (u * u * u)
+                        f = G * body[j, 3] * (u * u * u)
                         ax, ay, az = ax + f * dx, ay + f * dy, az + f * dz
                 velocity[i, 0], velocity[i, 1], velocity[i, 2] = (
                     velocity[i, 0] - h * ax, velocity[i, 1] - h * ay, velocity[i, 2] - h * az
@@ -364,4 +429,4 @@ def kernels() -> EncounterKernels:
                         for c in range(3):
                             position[i, c] += h / star * (all_of_them[c] - own[c] - _sum_of(sums, 3 + c))
 
-    return EncounterKernels(apart, correct, move, move_large)
+    return EncounterKernels(apart, correct, move, move_large, pass_star)

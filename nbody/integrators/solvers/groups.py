@@ -14,6 +14,7 @@ from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.collisions.contact import any_contact_of_few
 from nbody.integrators.collisions.span import Encounter
 from nbody.integrators.solvers.encounters_gpu import (
+    COMET,
     COUNT,
     ENDS,
     FAILED,
@@ -213,7 +214,7 @@ def _form(pairs, ids, m, label, place, groups, members):
             flagged[place[i]] |= flagged[place[label[j]]]
         elif m[j] == 0.0 and m[i] > 0.0:
             flagged[place[j]] |= flagged[place[label[i]]]
-    count, length, first = 0, 0, np.full(ids.size, -1)
+    count, length, near_star, first = 0, 0, 0, np.full(ids.size, -1)
     for massive in (True, False):
         for k in range(ids.size):
             i = ids[k]
@@ -224,6 +225,10 @@ def _form(pairs, ids, m, label, place, groups, members):
                     groups[count, START], groups[count, COUNT] = length, bodies
                     groups[count, OWNER], groups[count, MOVES_WITH_STAR] = NO_OWNER if massive else i, flagged[k]
                 length += bodies
+                near_star += bodies if massive and flagged[k] else 0
+    for g in range(1, min(count + 1, len(groups))):  # those that are near the star without others with mass
+        if groups[g, COUNT] == 1 and near_star == (groups[g, OWNER] == NO_OWNER):
+            groups[g, MOVES_WITH_STAR] = COMET
     groups[0, 0], groups[0, NOTED], groups[0, ENDS], groups[0, FAILED] = count, 0, 0, 0
     if count < len(groups) and length <= len(members):
         for i in ids:

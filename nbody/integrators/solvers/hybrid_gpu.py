@@ -15,7 +15,7 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers import encounters_gpu, hybrid_kernels
 from nbody.integrators.solvers.encounters import falls
-from nbody.integrators.solvers.encounters_gpu import LANES
+from nbody.integrators.solvers.encounters_gpu import LANES, STAR_THREADS
 from nbody.integrators.solvers.groups import Groups, Kinds
 from nbody.integrators.solvers.hybrid_kernels import SUMS, THREADS
 from nbody.state import Outputs
@@ -71,8 +71,8 @@ class DeviceHybrid:
         blocks = -(-(threads or self.state.count) // THREADS)
         getattr(self._kernels, name)[blocks, THREADS, self._stream](*arguments)
 
-    def _launch_groups(self, name: str, *arguments: Any) -> None:
-        getattr(self._encounters, name)[self._groups.room, LANES, self._stream](self._groups.lists, *arguments)
+    def _launch_groups(self, name: str, *arguments: Any, threads: int = LANES) -> None:
+        getattr(self._encounters, name)[self._groups.room, threads, self._stream](self._groups.lists, *arguments)
 
     @property
     def _moving(self) -> tuple[Any, Any]:
@@ -93,7 +93,8 @@ class DeviceHybrid:
     def _kick_apart(self, h: float, kinds: Kinds) -> None:
         """Kick all bodies, those that meet without each other."""
         if kinds.any:
-            self._launch_groups("apart", h * self._m[0] / self._mass[0], *self._moving)
+            G = self._m[0] / self._mass[0]
+            self._launch_groups("apart", h, G, *self._moving, self.state.acceleration)
         self._kick(h, self._sums)
 
     def _evaluate(self) -> None:
@@ -117,6 +118,9 @@ class DeviceHybrid:
                     self._launch_groups("move_large", with_star, *how, groups.memory)
                 if kinds.with_star and not with_star:
                     self._kick(0.0, self._others)
+            if kinds.with_star:
+                ends = self._begin, body, velocity, (star, self._m[0]), (self._sums, self._others)
+                self._launch_groups("pass_star", h, *ends, threads=STAR_THREADS)
         self._kick(0.0, self._sums)
         self._launch("jump", body, h, star, self._sums)
         if kinds.with_star:

@@ -16,7 +16,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.compute.in_kernels.reduction import add_row, block_reduction
-from nbody.integrators.solvers.near import about_star, is_near
+from nbody.integrators.solvers.near import is_near, star_function
 from nbody.integrators.solvers.systems.gpu_lanes import kepler_on_gpu
 
 THREADS = 8 if SIMULATED else 128
@@ -61,7 +61,7 @@ class HybridKernels(NamedTuple):
 def kernels() -> HybridKernels:
     """All of them."""
     step = kepler_on_gpu().step
-    near_star, near_each_other = compute.exact_function(about_star), compute.exact_function(is_near)
+    near_star, near_each_other = star_function(compute.exact_function), compute.exact_function(is_near)
     reduce, real = block_reduction(THREADS, add_row), np.float32
     factor = real(2.0 * (1.0 + ROUNDING))
 

@@ -8,7 +8,8 @@ Planets with mass that are near each other, directly or through others, are a gr
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -157,20 +158,25 @@ def about_star(x, y, z, vx, vy, vz, mu, h, touching):
     return h * h * (jerk2 + math.sqrt(a2 * snap2)) > 2.0 * a2, False
 
 
-_is_near, _about_star = inner(is_near, fastmath=STRICT), inner(about_star, fastmath=STRICT)
+def star_function(compiled: Callable) -> Any:
+    """The function ``towards_star(x, y, z, vx, vy, vz, mu, h, touching)`` for a processor: the answers of
+    :func:`about_star`; a planet that is near the star at its pericentre is so from :data:`EARLIER` on."""
+    about = compiled(about_star)
+
+    @compiled
+    def towards_star(x, y, z, u, v, w, mu, h, touching):
+        near, falls = about(x, y, z, u, v, w, mu, h, touching)
+        if not (near or falls) and about(x, y, z, u, v, w, mu, EARLIER * h, 0.0)[0]:
+            a, b, c = y * w - z * v, z * u - x * w, x * v - y * u
+            j2, energy2 = a * a + b * b + c * c, u * u + v * v + w * w - 2.0 * mu / math.sqrt(x * x + y * y + z * z)
+            q = j2 / (mu + math.sqrt(max(0.0, mu * mu + energy2 * j2)))
+            near = q == 0.0 or about(q, 0.0, 0.0, 0.0, math.sqrt(j2) / q, 0.0, mu, h, 0.0)[0]
+        return near, falls
+
+    return towards_star
 
 
-@inner(fastmath=STRICT)
-def towards_star(i, Q, V, mu, h, touching):
-    """The answers of :func:`about_star`; a planet that is near the star at its pericentre is so from :data:`EARLIER` on."""
-    x, y, z, u, v, w = Q[0, i], Q[1, i], Q[2, i], V[0, i], V[1, i], V[2, i]
-    near, falls = _about_star(x, y, z, u, v, w, mu, h, touching)
-    if not (near or falls) and _about_star(x, y, z, u, v, w, mu, EARLIER * h, 0.0)[0]:
-        a, b, c = y * w - z * v, z * u - x * w, x * v - y * u
-        j2, energy2 = a * a + b * b + c * c, u * u + v * v + w * w - 2.0 * mu / math.sqrt(x * x + y * y + z * z)
-        q = j2 / (mu + math.sqrt(max(0.0, mu * mu + energy2 * j2)))
-        near = q == 0.0 or _about_star(q, 0.0, 0.0, 0.0, math.sqrt(j2) / q, 0.0, mu, h, 0.0)[0]
-    return near, falls
+_is_near, _towards_star = inner(is_near, fastmath=STRICT), star_function(inner(fastmath=STRICT))
 
 
 @inner
@@ -180,7 +186,9 @@ def look(Q, V, bodies, found):
     any_of_them, radius = False, bodies.radius
     for i in range(1, radius.size):
         touching = radius[0] + radius[i]
-        found.hurried[i], found.falling[i] = towards_star(i, Q, V, bodies.m[0], 2.0 * bodies.half, touching)
+        found.hurried[i], found.falling[i] = _towards_star(
+            Q[0, i], Q[1, i], Q[2, i], V[0, i], V[1, i], V[2, i], bodies.m[0], 2.0 * bodies.half, touching
+        )
         any_of_them |= found.hurried[i]
     for k in range(found.counts[0]):
         i, j = found.close[k]
