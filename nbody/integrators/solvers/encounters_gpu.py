@@ -37,7 +37,7 @@ NOTED, ENDS, FAILED = range(1, 4)
 touch, of rows for their ends, and of groups whose steps become too short."""
 
 NO_OWNER, COMET = -1, 2
-"""No owner; of :data:`MOVES_WITH_STAR`, if no other body with mass does."""
+"""The owner of groups that have none, and what a comet has in the column MOVES_WITH_STAR: no other body with mass does."""
 
 STAR_THREADS = 2 if SIMULATED else 128
 """Threads of a body that is near the star."""
@@ -343,7 +343,7 @@ def kernels() -> EncounterKernels:
         u += _sum_of(sums[0], 3) / mass  # of all: its own share, too
         v += _sum_of(sums[0], 4) / mass
         w += _sum_of(sums[0], 5) / mass
-        shared[t, 0] = 0.0
+        shared[t, 0], shared[t, 1], shared[t, 2] = 0.0, 0.0, 0.0
         for j in range(1 + t, body.shape[0], STAR_THREADS):
             r2 = body[j, 0] * body[j, 0] + body[j, 1] * body[j, 1] + body[j, 2] * body[j, 2]
             if j != i and mu / mass * body[j, 3] * h * h > TIDE * r2 * math.sqrt(r2):

@@ -52,7 +52,7 @@ class Groups:
         stream: of the device.
 
     Attributes:
-        room: the most groups.
+        room: the most groups, and the most steps in which bodies may touch.
         kinds: which kinds of groups there are.
         memory: of the device, in which large groups move.
         outcome: an :class:`.Outcome` of the device.

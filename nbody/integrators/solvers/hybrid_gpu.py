@@ -193,7 +193,8 @@ class DeviceHybrid:
         return done, good, span
 
     def _step(self, dt: float, now: Near, watched: bool) -> Near:
-        """Make a step; if other bodies meet at its end than was expected, again from its beginning."""
+        """Make a step; if other bodies meet at its end than was expected, again from its beginning, without guesses then:
+        ``wanted`` are the pairs that have been found at an end of it. A guess ends no run."""
         groups, attempt, wanted = self._groups, np.union1d(now.pairs, now.soon), now.pairs
         groups.form(attempt)
         while True:
@@ -202,8 +203,8 @@ class DeviceHybrid:
             self.state.moves.repeats.replay(lambda _, kinds=kinds: self._make_step(dt, watched, kinds), 1, key, key)
             after = self._look(dt)
             if groups.has_room():
-                before, attempt = attempt, np.union1d(wanted, after.pairs)
-                if groups.failed or np.array_equal(attempt, before) or not groups.form(attempt):
+                before, attempt = attempt, wanted if groups.failed else np.union1d(wanted, after.pairs)
+                if np.array_equal(attempt, before) or not groups.form(attempt):
                     return after
                 wanted = attempt
             else:
