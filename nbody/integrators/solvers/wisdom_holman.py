@@ -100,7 +100,7 @@ class WisdomHolman(Integrator):
         self._order = np.argsort(distance, kind="stable")
         with tangent_vectors(state, self._tangents.count) as tangents:
             tangents[0] = self._tangents.first(state.count, state.dimensions)[..., self._order]
-        self._call(motion, "begin", x[:, self._order], v[:, self._order])
+        self._call(motion, "begin", *(np.ascontiguousarray(each[:, self._order]) for each in (x, v)))
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
