@@ -149,15 +149,8 @@ class Groups:
         all_ends, taking_part = np.zeros((len(found), 4, 3, n)), np.zeros((len(found), n), np.bool_)
         for k, (own, ends, _) in enumerate(found):
             all_ends[k][..., own], taking_part[k, own] = ends, True
-        owners = np.array([owner for _, _, owner in found], np.int64)
-        return Encounter(
-            np.array(pairs, np.int64).reshape(-1, 2),
-            hurried,
-            np.array(times).reshape(-1, 2),
-            all_ends,
-            taking_part,
-            owners,
-        )
+        owners, all_pairs = np.array([owner for *_, owner in found], np.int64), np.array(pairs, np.int64).reshape(-1, 2)
+        return Encounter(all_pairs, hurried, np.array(times).reshape(-1, 2), all_ends, taking_part, owners)
 
     def _steps(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """The steps in which bodies may touch, in order: the group, positions and velocities, and the times."""
