@@ -171,9 +171,7 @@ class Particles:
             raise InputError(
                 f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
             )
-        _refuse(
-            f"{where}mass", self.mass < 0, lambda row: f"negative ({self.mass[row]:g}); masses are zero or more", ids
-        )
+        _refuse(f"{where}mass", self.mass < 0, lambda row: f"negative ({self.mass[row]:g}); masses are zero or more", ids)
         if len(self.radius):
             wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
             _refuse(f"{where}radius", wrong, lambda row: f"{self.radius[row]:g}; radii are zero or more", ids)

@@ -37,9 +37,7 @@ def say(*words):
 
 def disc(count, engine, **more):
     bodies = nbody.planetesimals(count + 1, mass=1e-5, inner=0.5, outer=1.5, dimensions=3)
-    return nbody.Simulation(
-        bodies, integrator="hybrid", dt=DT, engine=engine, precision="float64", softening="none", **more
-    )
+    return nbody.Simulation(bodies, integrator="hybrid", dt=DT, engine=engine, precision="float64", softening="none", **more)
 
 
 def energy(run):

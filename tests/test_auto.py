@@ -92,9 +92,7 @@ def test_a_folder_that_can_not_be_written_costs_only_the_time(card, tmp_path):
 
 
 def test_an_engine_without_memory_loses_and_the_answer_is_not_cached(card, monkeypatch):
-    monkeypatch.setattr(
-        "nbody.forces.choose.seconds", lambda kind, _: 1.0 if kind._name == "gpu-symmetric" else math.inf
-    )
+    monkeypatch.setattr("nbody.forces.choose.seconds", lambda kind, _: 1.0 if kind._name == "gpu-symmetric" else math.inf)
     assert auto(4096)[0] == "gpu-symmetric"
     assert not cache.path_of("fastest").exists()
     monkeypatch.setattr("nbody.forces.choose.seconds", lambda *_: math.inf)

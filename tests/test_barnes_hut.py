@@ -35,9 +35,7 @@ LAWS = SOFTENED, Gravity(1.0, 3, "cutoff", 0.02), Gravity(2.0, 3)
 PAIRS = [(place, LAWS[(k + turn) % 3]) for turn in range(3) for k, place in enumerate(PLACES)]
 
 
-@pytest.mark.parametrize(
-    ("place", "law"), sample(PAIRS, len(PLACES)), ids=lambda each: getattr(each, "softening", each)
-)
+@pytest.mark.parametrize(("place", "law"), sample(PAIRS, len(PLACES)), ids=lambda each: getattr(each, "softening", each))
 def test_a_small_angle_opens_every_cell_so_that_all_pairs_are_summed(place, law):
     particles = bodies(PLACES[place](np.random.default_rng(3)))
     for found, expected in zip(plain(particles, 1e-9, law), exact(law, particles, Outputs.POTENTIAL), strict=False):

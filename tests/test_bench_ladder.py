@@ -190,9 +190,7 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
 
 
 def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
-    monkeypatch.setattr(
-        products.ProductProblem, "error", lambda self, product: SimpleNamespace(maximum=np.nan, mean=np.nan)
-    )
+    monkeypatch.setattr(products.ProductProblem, "error", lambda self, product: SimpleNamespace(maximum=np.nan, mean=np.nan))
     (row,) = suite.measure([8], ["float32"], ["numpy"])
     assert row.wrong and row.seconds is None and row.note == "the result is wrong; it was not timed"
 

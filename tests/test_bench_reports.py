@@ -343,9 +343,7 @@ def test_the_status_line_is_cleared_before_the_next_line(measured, monkeypatch, 
     assert "measuring" in err and err.split("wrote ")[0].endswith(("\n", "\r\033[K"))
 
 
-def test_a_bench_whose_standard_error_is_closed_measures_and_keeps_its_output_clean(
-    measured, monkeypatch, tmp_path, capsys
-):
+def test_a_bench_whose_standard_error_is_closed_measures_and_keeps_its_output_clean(measured, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "stderr", None)
     assert main(["bench", "--cpu", "--json", "-o", str(tmp_path)]) == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 2

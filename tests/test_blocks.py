@@ -25,9 +25,7 @@ def cluster(count=64):
     return PlummerSphere().generate(count, SOFTENED, np.random.default_rng(5))
 
 
-@pytest.mark.parametrize(
-    "name,eta,ratio,law", [("hermite4_block", 0.01, 4, SOFTENED), ("hermite6_block", 0.4, 2, FLAT)]
-)
+@pytest.mark.parametrize("name,eta,ratio,law", [("hermite4_block", 0.01, 4, SOFTENED), ("hermite6_block", 0.4, 2, FLAT)])
 def test_halving_the_steps_shrinks_the_error_by_two_to_the_order(name, eta, ratio, law):
     """Steps go as √η in order 4 and as η in order 6; divided by 4 and by 2 every block step is exactly halved. Measured: the
     energy after ten orbits of e = 0.5, in which the errors add up; in space, and in the plane."""

@@ -129,9 +129,7 @@ def divided(monkeypatch):
     ],
     ids=["order 6", "mixed", "pair"],
 )
-def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
-    name, precision, bodies, gravity, eta, sizes, divided
-):
+def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(name, precision, bodies, gravity, eta, sizes, divided):
     """Each number of devices starts alike; then it makes a block from the checkpoint of one device. (The pair has formed
     before, and is dissolved then.) Three devices have unequal parts."""
     firsts, seconds = [], []

@@ -249,9 +249,7 @@ def test_contacts_that_change_nothing_where_a_step_begins_do_not_hold_the_run_up
     for divisions in (1, 7):
         asked = []
         rule = {"collisions": {"rule": "function", "radius": 0.05}, "on_collision": asked.append}
-        simulation = Simulation(
-            Particles([1, 1e-3, 1e-3], x, v), integrator=scheme, **{**NEWTON, "softening": 0.01}, **rule
-        )
+        simulation = Simulation(Particles([1, 1e-3, 1e-3], x, v), integrator=scheme, **{**NEWTON, "softening": 0.01}, **rule)
         for k in range(divisions):
             simulation.integrate((k + 1) / divisions / 2)
         ends.append((simulation.steps_made, len(asked), simulation.particles.position.tobytes()))

@@ -149,9 +149,7 @@ def test_other_programs_read_what_bodies_are_that_were_added_into_the_room_for_t
 
 def test_elements_have_a_row_of_each_body_that_is_there(path, tmp_path):
     with Trajectory(path) as run:
-        rows = np.genfromtxt(
-            export_elements(run, tmp_path / "elements.csv", range(len(run))), delimiter=",", names=True
-        )
+        rows = np.genfromtxt(export_elements(run, tmp_path / "elements.csv", range(len(run))), delimiter=",", names=True)
         for time, now in zip(run.time, run, strict=True):
             assert sorted(rows["id"][rows["time"] == time]) == now.id[1:].tolist()
         found = run.orbits(bodies=[40, 1])

@@ -553,13 +553,9 @@ def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
 
 def test_many_additions_copy_the_file_few_times(tmp_path, monkeypatch):
     copies, enlarge = [], TrajectoryWriter._enlarge
-    monkeypatch.setattr(
-        TrajectoryWriter, "_enlarge", lambda *given, **more: copies.append(1) or enlarge(*given, **more)
-    )
+    monkeypatch.setattr(TrajectoryWriter, "_enlarge", lambda *given, **more: copies.append(1) or enlarge(*given, **more))
     run = simulation(tmp_path / "run.h5", every=10)
-    run.run(
-        100, callback=lambda now: run.add(mass=1e-3, position=[now.step, 1, 0], velocity=[0, 0, 0]) is not None, every=1
-    )
+    run.run(100, callback=lambda now: run.add(mass=1e-3, position=[now.step, 1, 0], velocity=[0, 0, 0]) is not None, every=1)
     assert len(copies) <= 1 + np.log2(100) + 3  # room for bodies doubles; so does that for events, and for a checkpoint
     with Trajectory(tmp_path / "run.h5") as file:
         assert file.count == 124 and not file.verify()
@@ -651,9 +647,7 @@ def test_wrong_values_of_a_new_body_are_refused(values, line):
         Simulation().add(m=1.0, a=1.0)
 
 
-@pytest.mark.parametrize(
-    "values,name", [({"x": 2, "vz": 3}, "vz"), ({"x": 2, "z": 5}, "z"), ({"a": 2, "inc": 60}, "inc")]
-)
+@pytest.mark.parametrize("values,name", [({"x": 2, "vz": 3}, "vz"), ({"x": 2, "z": 5}, "z"), ({"a": 2, "inc": 60}, "inc")])
 def test_a_body_that_leaves_the_plane_of_a_run_in_two_dimensions_is_refused(values, name):
     run = simulation(particles=Particles([1.0], [[0.0, 0]], [[0.0, 0]]))
     with pytest.raises(InputError, match=f"add: {name}: the run is in 2-D"):
@@ -731,9 +725,7 @@ def test_all_bodies_may_be_removed_and_others_added(tmp_path):
 
 
 def test_a_body_with_a_new_name_joins_a_run_of_named_bodies(tmp_path):
-    run = simulation(
-        tmp_path / "run.h5", "ias15", planets(bodies=[{"m": 1, "name": "a"}, {"m": 1e-3, "a": 1, "name": "b"}])
-    )
+    run = simulation(tmp_path / "run.h5", "ias15", planets(bodies=[{"m": 1, "name": "a"}, {"m": 1e-3, "a": 1, "name": "b"}]))
     run.integrate(1.0)
     run.add(m=1e-3, a=3, name="c")
     run.add(m=0, a=5)

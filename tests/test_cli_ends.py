@@ -166,7 +166,5 @@ def test_the_installed_script_begins_where_interrupts_are_answered():
 
 
 def test_a_program_that_calls_the_command_line_keeps_its_garbage_collection():
-    said = {
-        name: program("questions", "collecting", name, check=True).stdout.split()[-2:] for name in ("main", "program")
-    }
+    said = {name: program("questions", "collecting", name, check=True).stdout.split()[-2:] for name in ("main", "program")}
     assert said == {"main": ["True", "True"], "program": ["False", "True"]}  # after the first search, as usual

@@ -17,9 +17,7 @@ from nbody.cli import main
 from nbody.number_format import duration, rate, size
 from nbody.trajectory import Trajectory
 
-SCENARIO = plummer_text(100, 7, 0.01, engine="reference", precision="float64", record="{every: 3}").replace(
-    ", seed: 5", ""
-)
+SCENARIO = plummer_text(100, 7, 0.01, engine="reference", precision="float64", record="{every: 3}").replace(", seed: 5", "")
 
 
 @pytest.fixture
@@ -74,9 +72,7 @@ def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, re
         ({"scheme": "hermite4", "eta": 0.1, "end": 9.0}, "adaptive", "synchronized"),
     ],
 )
-def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(
-    chosen, lengths, frames, tmp_path, capsys
-):
+def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(chosen, lengths, frames, tmp_path, capsys):
     """To a time that a scenario names all bodies make a step; a frame after so many blocks is within most steps."""
     path = tmp_path / "a.yaml"
     values = yaml.safe_load(SCENARIO) | {"integrator": chosen, "engine": "cpu"}

@@ -376,11 +376,7 @@ def test_the_recording_has_room_for_the_contacts_asked_for(tmp_path):
 
 @pytest.mark.parametrize(
     ("scheme", "rule"),
-    [
-        (scheme, rule)
-        for scheme in ("wisdom_holman", "ias15", "hermite4_block")
-        for rule in ("merge", "bounce", "function")
-    ]
+    [(scheme, rule) for scheme in ("wisdom_holman", "ias15", "hermite4_block") for rule in ("merge", "bounce", "function")]
     + [("hybrid", "merge"), ("hybrid", "function")],
 )
 def test_every_outcome_goes_with_schemes_that_have_loops_of_their_own(scheme, rule):

@@ -64,14 +64,10 @@ def test_a_rotation_is_that_of_an_orbits_elements():
     matrix = rotation(Rotation(inclination=90, node=90, argument=0))
     np.testing.assert_allclose(matrix @ [1, 0, 0], [0, 1, 0], atol=1e-15)  # the ascending node
     np.testing.assert_allclose(matrix @ [0, 0, 1], [1, 0, 0], atol=1e-15)  # the orbit's normal
-    turned = make_particles(
-        scenario(TWO.replace("species: guest", "species: guest, rotate: {inclination: 35, node: 80}"))
-    )
+    turned = make_particles(scenario(TWO.replace("species: guest", "species: guest, rotate: {inclination: 35, node: 80}")))
     plain = make_particles(scenario(TWO))
     there = rotation(Rotation(inclination=35, node=80))
-    np.testing.assert_allclose(
-        turned.position[30:] - [10, 0, 0], (plain.position[30:] - [10, 0, 0]) @ there.T, atol=1e-13
-    )
+    np.testing.assert_allclose(turned.position[30:] - [10, 0, 0], (plain.position[30:] - [10, 0, 0]) @ there.T, atol=1e-13)
     np.testing.assert_allclose(there @ there.T, np.eye(3), atol=1e-15)
 
 

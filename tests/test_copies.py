@@ -66,9 +66,7 @@ def test_a_copy_has_no_output_and_its_original_keeps_its_own(tmp_path):
 
 def test_a_copy_goes_on_after_a_merger():
     pair = Particles([1.0, 1.0, 1e-3], [[-1.0, 0, 0], [1.0, 0, 0], [5.0, 0, 0]], [[0.0, 0, 0], [0, 0, 0], [0, 0.6, 0]])
-    run = Simulation(
-        pair, dt=0.01, collisions={"rule": "merge", "radius": 0.2}, engine="cpu", precision="float64", end=3.0
-    )
+    run = Simulation(pair, dt=0.01, collisions={"rule": "merge", "radius": 0.2}, engine="cpu", precision="float64", end=3.0)
     run.integrate(2.5)
     assert run.state.count == 2
     other = pickle.loads(pickle.dumps(run))

@@ -83,9 +83,7 @@ def test_the_kernel_of_a_rung_and_the_method_of_an_engine_solve_their_tasks(name
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(
-    "name,of,missing", [("k06", "k05", "lines of global memory"), ("k05", "k04", "words of one bank")]
-)
+@pytest.mark.parametrize("name,of,missing", [("k06", "k05", "lines of global memory"), ("k05", "k04", "words of one bank")])
 def test_the_kernel_of_the_rung_before_does_not_solve_it(name, of, missing, capsys):
     Path(f"{name}.py").write_text(OWN.format(of))
     assert main(["course", "check", name]) == 1

@@ -43,8 +43,7 @@ def test_lagrangian_radii_of_a_plummer_sphere(plummer):
     assert known == pytest.approx([0.308678, 0.768571, 2.183670], abs=1e-6)
     found = lagrangian_radii(plummer, FRACTIONS, np.zeros(3))
     error = [
-        math.sqrt(x * (1 - x) / N) / (4 * math.pi * r**2 * plummer_density(r))
-        for x, r in zip(FRACTIONS, known, strict=True)
+        math.sqrt(x * (1 - x) / N) / (4 * math.pi * r**2 * plummer_density(r)) for x, r in zip(FRACTIONS, known, strict=True)
     ]
     assert np.all(np.abs(found - known) < 4 * np.array(error))
     assert half_mass_radius(plummer, np.zeros(3)) == found[1]

@@ -154,9 +154,7 @@ def test_any_division_of_a_run_with_collisions_has_the_same_bits(scheme, rule, t
     """Contacts are looked for in whole steps; several of 24 bodies merge, or bounce."""
 
     def make(**more):
-        return nbody.Simulation(
-            crowded(), integrator=scheme, engine="cpu", precision="float64", collisions=rule, **more
-        )
+        return nbody.Simulation(crowded(), integrator=scheme, engine="cpu", precision="float64", collisions=rule, **more)
 
     check_times(make, 0.5, tmp_path / "run.h5")
     simulation = make()

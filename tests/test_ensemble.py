@@ -226,9 +226,7 @@ def test_bodies_that_collide_end_their_system_and_no_other(tmp_path):
         np.testing.assert_allclose(run.systems["time"], [np.pi / 4, 4.0], rtol=1e-3)  # the time of free fall
         assert run.systems["closest_approach"][0] < 1e-6
         angle = 4 * np.sqrt(2)
-        np.testing.assert_allclose(
-            run.system(1).position[-1, 0, :2], [np.cos(angle) / 2, np.sin(angle) / 2], atol=1e-13
-        )
+        np.testing.assert_allclose(run.system(1).position[-1, 0, :2], [np.cos(angle) / 2, np.sin(angle) / 2], atol=1e-13)
         assert read_checkpoint(tmp_path / "run.h5").meta["time"] == 4.0
 
 
@@ -332,9 +330,7 @@ def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
         _ = run.systems
 
 
-@pytest.mark.parametrize(
-    "number,message", [(1.5, "whole number, got 1.5"), ("1", "a number"), (2, "no system 2; it has 2")]
-)
+@pytest.mark.parametrize("number,message", [(1.5, "whole number, got 1.5"), ("1", "a number"), (2, "no system 2; it has 2")])
 def test_a_system_has_a_whole_number(number, message, tmp_path):
     with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
         assert copy.copy(run.system(1.0)).number == 1

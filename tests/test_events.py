@@ -399,9 +399,7 @@ def test_the_bodies_at_an_event_are_shown_after_the_step():
 
 def test_the_file_has_room_for_the_events_asked_for(tmp_path):
     said = []
-    run = pair(
-        events=["apsis(1)"], output=tmp_path / "r.h5", notify=said.append, record={"dt": 1.0, "events": 3}, end=40.0
-    )
+    run = pair(events=["apsis(1)"], output=tmp_path / "r.h5", notify=said.append, record={"dt": 1.0, "events": 3}, end=40.0)
     run.run()
     with nbody.Trajectory(tmp_path / "r.h5") as recorded:
         assert len(recorded.event_rows()) == 3 < len(rows(run))

@@ -165,9 +165,7 @@ def test_a_nemo_file_of_the_other_byte_order_with_phase_space_and_masses_once_is
     end = item(")", "")
     data = item("c", "History", list("mkplummer"))
     for k in range(2):
-        data += (
-            item("(", "SnapShot") + item("(", "Parameters") + item("d", "Time", 1.5 * k) + end + item("(", "Particles")
-        )
+        data += item("(", "SnapShot") + item("(", "Parameters") + item("d", "Time", 1.5 * k) + end + item("(", "Particles")
         data += (item("d", "Mass", [0.25, 0.75]) if k == 0 else b"") + item("d", "PhaseSpace", phase + k) + end + end
     (tmp_path / "a.snap").write_bytes(data)
     found = read_bodies(tmp_path / "a.snap")
@@ -252,9 +250,7 @@ def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
     assert len(lines) == 1 and re.search("the first column .*numbers the rows; it is ignored$", lines[0])
 
 
-@pytest.mark.parametrize(
-    "header", ["index,m,x,y,z,vx,vy,vz,(ignored)", ",m,x,y,z,vx,vy,vz,", "(ignored),m,x,y,z,vx,vy,vz"]
-)
+@pytest.mark.parametrize("header", ["index,m,x,y,z,vx,vy,vz,(ignored)", ",m,x,y,z,vx,vy,vz,", "(ignored),m,x,y,z,vx,vy,vz"])
 def test_no_column_but_the_first_is_ignored(tmp_path, header):
     (tmp_path / "a.csv").write_text(header + "\n0,1,0,0,0,0,1,0,5\n")
     with pytest.raises(InputError, match=r"line 1: unknown column '(\(ignored\))?'"):

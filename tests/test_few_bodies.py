@@ -197,9 +197,7 @@ def test_splittings_have_their_orders_in_both_coordinates(coordinates, corrector
         with pytest.raises(InputError, match="splitting wh_modified needs coordinates jacobi"):
             worst_energy_error(dt, corrector, coordinates=coordinates, splitting=splitting)
         return
-    coarse, fine = (
-        worst_energy_error(h, corrector, coordinates=coordinates, splitting=splitting) for h in (dt, dt / 2)
-    )
+    coarse, fine = (worst_energy_error(h, corrector, coordinates=coordinates, splitting=splitting) for h in (dt, dt / 2))
     assert np.log2(coarse / fine) == pytest.approx(order, abs=1.3 if order > 4 else 0.8)
 
 

@@ -240,9 +240,7 @@ def test_an_option_reaches_a_value_of_one_field():
     changed = Scenario.from_text(TEXT).override(["fields.1.mass=7"])
     assert [field.mass for field in chosen_fields(changed)] == [2, 7]
     assert [field.mass for field in chosen_fields(Scenario.from_text(TEXT))] == [2, 3]
-    with pytest.raises(
-        InputError, match=r"^--set fields.2.mass: the list has 2 items, counted from 0; there is no '2'"
-    ):
+    with pytest.raises(InputError, match=r"^--set fields.2.mass: the list has 2 items, counted from 0; there is no '2'"):
         Scenario.from_text(TEXT).override(["fields.2.mass=7"])
     with pytest.raises(InputError, match=r"^--set fields.1.mass: must be greater than 0"):
         chosen_fields(Scenario.from_text(TEXT).override(["fields.1.mass=-7"]))
@@ -263,9 +261,7 @@ WRONG = [
 @pytest.mark.parametrize(("old", "new", "line"), WRONG)
 def test_invalid_fields_are_refused(old, new, line):
     assert old in TEXT
-    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(
-        f"bad.yaml:{line}"
-    )
+    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(f"bad.yaml:{line}")
 
 
 def test_a_force_by_velocity_is_added_to_the_targets_alone():

@@ -11,9 +11,7 @@ from nbody.fields.planets import J2, Companion, Migration, Radiation, Tides
 from nbody.fields.potentials import RotatingBar
 from nbody.integrators import INTEGRATORS
 
-BODIES = nbody.planets(
-    bodies=[{"m": 1.0}, {"m": 1e-3, "a": 1.0, "e": 0.05}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}]
-)
+BODIES = nbody.planets(bodies=[{"m": 1.0}, {"m": 1e-3, "a": 1.0, "e": 0.05}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}])
 
 
 def turning(x, y, z, vx, vy, vz, t):

@@ -133,9 +133,7 @@ def test_a_run_on_the_device_is_the_cpus_and_is_resumed_bit_for_bit(tmp_path, om
     """With graphs (fields that do not change) and without; 200 steps of 1/128, in which rounding grows little."""
     text = TEXT.replace("omega: 0.6", f"omega: {omega}").replace("particles: 64", "particles: 512")
     if not omega:
-        text = text.replace(
-            "field: rotating_bar, mass: 2, a: 1.1, c: 0.2, omega: 0.0", "field: plummer, mass: 2, b: 0.5"
-        )
+        text = text.replace("field: rotating_bar, mass: 2, a: 1.1, c: 0.2, omega: 0.0", "field: plummer, mass: 2, b: 0.5")
     scenario = Scenario.from_text(text).override(steps=200)
     for engine in ("cpu", "gpu-tiled"):
         Simulation(scenario.override(engine=engine), tmp_path / f"{engine}.h5").run()

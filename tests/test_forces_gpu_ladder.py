@@ -226,9 +226,7 @@ def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masse
 
 @pytest.mark.parametrize(
     "tiling,dimensions,potential",
-    sample(
-        [(PairTiling(1, 9), 3, OUTPUTS[0]), (PairTiling(4, 10), 2, OUTPUTS[1]), (PairTiling(4, 10), 3, OUTPUTS[2])], 2
-    ),
+    sample([(PairTiling(1, 9), 3, OUTPUTS[0]), (PairTiling(4, 10), 2, OUTPUTS[1]), (PairTiling(4, 10), 3, OUTPUTS[2])], 2),
 )
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
@@ -239,14 +237,10 @@ def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(t
     assert set(done) == {"add", "sub"} | ({"mul"} if potential == Outputs.ENERGY else set())
     assert done["mul"] <= tiling.bodies
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
-    assert (
-        tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Outputs.ENERGY in potential else 1)
-    )
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Outputs.ENERGY in potential else 1)
     # A frame's kernel may keep two numbers of a thread elsewhere than in registers.
     assert (
-        ".local" not in code
-        and resources.local <= (8 if Outputs.ENERGY in potential else 0)
-        and resources.registers <= 168
+        ".local" not in code and resources.local <= (8 if Outputs.ENERGY in potential else 0) and resources.registers <= 168
     )
 
 
@@ -260,9 +254,7 @@ def judged(bodies, **law):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    "masses,count", every_pair(("equal", "product", "some are zero"), (31, 33, 256, 257, 3000, 20001))
-)
+@pytest.mark.parametrize("masses,count", every_pair(("equal", "product", "some are zero"), (31, 33, 256, 257, 3000, 20001)))
 def test_the_symmetric_engine_is_right_for_any_masses_and_any_count(masses, count):
     mass = np.random.default_rng(1).uniform(0.5, 1.5, count)
     if masses == "equal":

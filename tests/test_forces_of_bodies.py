@@ -91,9 +91,7 @@ def test_dust_feels_a_lighter_star_and_falls_into_it_by_poynting_and_robertson()
         [1.0, 0.0, 0.0], [[0.0, 0, 0], [1, 0, 0], [4, 0, 0]], [[0.0, 0, 0], [0, speed, 0], [0, 0.5, 0]],
         species=[0, 1, 2], species_names=("star", "dust", "planet"),
     )  # fmt: skip
-    run = moved(
-        bodies, [fields.Radiation(beta=beta, c=c, about="star", on="dust")], 0.75 * c / (4 * beta), epsilon=1e-6
-    )
+    run = moved(bodies, [fields.Radiation(beta=beta, c=c, about="star", on="dust")], 0.75 * c / (4 * beta), epsilon=1e-6)
     distance = np.linalg.norm(run.particles.position - run.particles.position[0], axis=1)
     assert distance[1:] == pytest.approx([0.5, 4.0], rel=2e-3)
     assert math.isnan(run.summary.energy_error) and run.summary.without_potential == ["Radiation"]
@@ -128,9 +126,7 @@ def test_hermite4_and_leapfrog_move_planets_about_an_oblate_star_to_their_orders
     force = [fields.J2(j2=1e-2, radius=0.2)]
     exact = moved(bodies, force, 10.0).particles.position
     for scheme, order, dt in (("hermite4", 4, 0.02), ("leapfrog", 2, 0.02)):
-        errors = [
-            np.abs(moved(bodies, force, 10.0, scheme, dt=h).particles.position - exact).max() for h in (dt, dt / 2)
-        ]
+        errors = [np.abs(moved(bodies, force, 10.0, scheme, dt=h).particles.position - exact).max() for h in (dt, dt / 2)]
         assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.4), scheme
 
 

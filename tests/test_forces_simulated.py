@@ -202,9 +202,7 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
         if devices > 1:
             assert state.workspace.rest.nodes.nbytes == node_bytes(state.workspace.work, devices)
     a, phi, state = pretended(1, bodies, precision, outputs, ranks=3, nccl=nccl)
-    assert (
-        state.partition.transport.ranks == 3 and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
-    )
+    assert state.partition.transport.ranks == 3 and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
     rest, [part] = state.workspace.rest, state.workspace.parts
     assert 0.7 < (rest.nodes.nbytes + part.nodes.nbytes) / node_bytes(state.workspace.work, 3, ranks=True) <= 1
     found.add(a.tobytes() + (phi.tobytes() if outputs != Outputs.ACCELERATION else b""))
@@ -219,15 +217,11 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
     bodies = random_bodies(70)
     bodies.mass[20:40] = 0.0
     found = {pretended(devices, bodies, "float64", Outputs.POTENTIAL)[0].tobytes() for devices in (1, 2)}
-    found |= {
-        pretended(1, bodies, "float64", Outputs.POTENTIAL, ranks=2, nccl=nccl)[0].tobytes() for nccl in (False, True)
-    }
+    found |= {pretended(1, bodies, "float64", Outputs.POTENTIAL, ranks=2, nccl=nccl)[0].tobytes() for nccl in (False, True)}
     bodies.species[::2], names = 1, ("a", "b")
     bodies = replace(bodies, species_names=names)
     gravity = Gravity(1.0, 3, "plummer", {"a": 0.1, "b": 0.2})
-    species = {
-        pretended(devices, bodies, "float64", Outputs.ENERGY, gravity=gravity)[0].tobytes() for devices in (1, 2)
-    }
+    species = {pretended(devices, bodies, "float64", Outputs.ENERGY, gravity=gravity)[0].tobytes() for devices in (1, 2)}
     assert len(found) == len(species) == 1 and found != species
 
 
@@ -235,12 +229,9 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 def test_devices_divide_rows(pretended):
     def bits(devices, ranks, nccl):
         bodies = random_bodies(100)
-        return pretended(devices, bodies, "float32", Outputs.ACCELERATION, "gpu-tiled", ranks=ranks, nccl=nccl)[
-            0
-        ].tobytes()
+        return pretended(devices, bodies, "float32", Outputs.ACCELERATION, "gpu-tiled", ranks=ranks, nccl=nccl)[0].tobytes()
 
     found = {
-        bits(devices, ranks, nccl)
-        for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
+        bits(devices, ranks, nccl) for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
     }
     assert len(found) == 1

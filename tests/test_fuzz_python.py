@@ -24,9 +24,7 @@ STEPS = st.sampled_from([0, 1, 2, 7, 70]) | st.sampled_from(ODD)
 AHEAD = st.sampled_from([0.0, 1e-9, 0.005, 0.01, 0.03, 0.1, 1e-17, -0.004, -0.01]) | st.sampled_from(ODD)
 """Times after the present one; an odd value stands for itself."""
 
-BODIES = Particles(
-    [1.0, 1e-3, 5e-4, 0.0], np.eye(4, 3) * [[0], [1], [2], [3]], np.eye(4, 3, 1) * [[0], [1], [0.7], [0]]
-)
+BODIES = Particles([1.0, 1e-3, 5e-4, 0.0], np.eye(4, 3) * [[0], [1], [2], [3]], np.eye(4, 3, 1) * [[0], [1], [0.7], [0]])
 SCHEMES = [*({"scheme": name} for name in INTEGRATORS), {"scheme": "hermite4", "eta": 0.02}]
 FIELD = [{"field": "plummer", "mass": 0.1, "b": 1.0}]
 
@@ -59,13 +57,9 @@ def programs(draw) -> tuple[dict, list[tuple]]:
     if draw(st.integers(0, 3)) == 0:
         keys["units"] = {"length": "au", "mass": "Msun", "time": "yr"}
     if draw(st.integers(0, 2)) == 0:
-        keys |= {"output": "a.h5", "overwrite": True} | draw(
-            st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}])
-        )
+        keys |= {"output": "a.h5", "overwrite": True} | draw(st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}]))
     if draw(st.integers(0, 5)) == 0:
-        keys[draw(st.sampled_from(["dt", "softening", "every", "G", "output", "end", "steps"]))] = draw(
-            st.sampled_from(ODD)
-        )
+        keys[draw(st.sampled_from(["dt", "softening", "every", "G", "output", "end", "steps"]))] = draw(st.sampled_from(ODD))
     return keys, draw(st.lists(ACTIONS, max_size=6))
 
 
@@ -80,12 +74,7 @@ def done(simulation: Simulation, action: tuple) -> Simulation:
     name, value, *when = action
     if name in ("integrate", "at") and type(value) is float and 1e-300 < abs(value) < 1:
         value += simulation.time
-    if (
-        name in ("integrate", "at")
-        and type(value) is int
-        and value > 10**9
-        and simulation.stepper.integrator.facts.adaptive
-    ):
+    if name in ("integrate", "at") and type(value) is int and value > 10**9 and simulation.stepper.integrator.facts.adaptive:
         return simulation  # which would take centuries
     if name == "edit":
         now = simulation.particles

@@ -268,9 +268,7 @@ NOT_TRIED = ("--help", "--view", "--follow", "--cluster", "--gpu", "--install-co
 def options_of(command: str) -> list[tuple[str, bool]]:
     """The options of a command, and whether each takes a value."""
     found = typer.main.get_command(program(command)).commands[command].params  # type: ignore[attr-defined]
-    names = [
-        (name, not getattr(each, "is_flag", False)) for each in found for name in (*each.opts, *each.secondary_opts)
-    ]
+    names = [(name, not getattr(each, "is_flag", False)) for each in found for name in (*each.opts, *each.secondary_opts)]
     return [(name, takes) for name, takes in names if name.startswith("-") and name not in NOT_TRIED]
 
 

@@ -138,9 +138,7 @@ def test_a_damaged_snapshot_is_refused(tmp_path, change):
 
 def test_an_export_has_the_bytes_of_the_specification(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    bodies = nbody.Particles(
-        MASS, X, V, ID, species=np.repeat([0, 1, 2], (2, 3, 4)), species_names=("gas", "halo", "stars")
-    )
+    bodies = nbody.Particles(MASS, X, V, ID, species=np.repeat([0, 1, 2], (2, 3, 4)), species_names=("gas", "halo", "stars"))
     nbody.simulate(bodies, steps=0, dt=0.1, output=tmp_path / "run.h5", engine="cpu", precision="float64").close()
     assert main(["export", str(tmp_path / "run.h5"), str(tmp_path / "a.gadget")]) == 0
     written, expected = (tmp_path / "a.gadget").read_bytes(), snapshot(tmp_path / "b").read_bytes()

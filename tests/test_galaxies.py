@@ -187,12 +187,8 @@ def test_a_thick_softened_disc_rotates_as_its_forces_say():
     bodies = made("exponential_disk", 400_000, height=height, cut=20)
     x, y, z = bodies.position.T
     for R in (0.5, 1.0, 2.0, 4.0):
-        pull = [
-            ((R - x) * ((R - x) ** 2 + y * y + (z - h) ** 2 + length**2) ** -1.5).mean() for h in levels(height)[::4]
-        ]
-        assert rotation_of_thick_disc(np.array([R, 2 * R]), height, length)[0] == pytest.approx(
-            R * np.mean(pull), rel=0.02
-        )
+        pull = [((R - x) * ((R - x) ** 2 + y * y + (z - h) ** 2 + length**2) ** -1.5).mean() for h in levels(height)[::4]]
+        assert rotation_of_thick_disc(np.array([R, 2 * R]), height, length)[0] == pytest.approx(R * np.mean(pull), rel=0.02)
     x = np.geomspace(0.1, 8, 100)
     np.testing.assert_allclose(rotation_of_thick_disc(x, 1e-6, 0.0), rotation_of_disc(x), rtol=2e-3)
 
@@ -212,9 +208,7 @@ def test_a_softened_sphere_attracts_as_its_shells_do():
 def test_a_halo_may_end_without_an_edge():
     bodies = made("exponential_disk", 20_000, halo=HALO | {"taper": 2.0, "share": 0.8, "cut": 30.0})
     radius = np.linalg.norm(bodies.position[bodies.species == 1], axis=1) / 3.0
-    assert bodies.mass[bodies.species == 1].sum() == pytest.approx(
-        5.0, rel=1e-6
-    )  # 'mass' is that of the tapered sphere
+    assert bodies.mass[bodies.species == 1].sum() == pytest.approx(5.0, rel=1e-6)  # 'mass' is that of the tapered sphere
     x = np.geomspace(1e-5, 12, 200_000)
     density = np.exp(-((x / 2) ** 2)) / (x * (1 + x) ** 3)
     mass = np.cumsum(density * x**2 * np.gradient(x))

@@ -59,9 +59,7 @@ def test_distances_whose_cube_a_pair_can_not_hold(precision, warned):
     newton = Gravity(6.67e-11, 3, "plummer", 1e9)
     said = doubts(newton, precision, planets, dt=86400.0)
     assert any(f"in {precision} this engine takes 1/distance³" in line for line in said) == warned
-    assert not any(
-        "1/distance³" in line for line in doubts(newton, precision, planets, ENGINES.load("cpu"), dt=86400.0)
-    )
+    assert not any("1/distance³" in line for line in doubts(newton, precision, planets, ENGINES.load("cpu"), dt=86400.0))
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
@@ -194,9 +192,7 @@ def test_a_cluster_so_far_from_the_origin_that_float32_moves_its_stars(precision
 def test_one_species_far_from_the_origin_is_named():
     """The median of all bodies would not show a satellite of few bodies."""
     host, satellite = cluster(), cluster(8000.0).rows(np.arange(200))
-    both = (
-        np.concatenate([getattr(each, name) for each in (host, satellite)]) for name in ("mass", "position", "velocity")
-    )
+    both = (np.concatenate([getattr(each, name) for each in (host, satellite)]) for name in ("mass", "position", "velocity"))
     names = {"species": np.repeat([0, 1], [2000, 200]), "species_names": ("host", "satellite")}
     (said,) = doubts(BARE, "float32", Particles(*both, **names))
     assert "and the species 'satellite' only" in said and said.endswith(
@@ -240,9 +236,7 @@ def test_an_automatic_precision_is_the_lowest_that_keeps_the_digits(particles, v
 
 
 def test_automatic_is_mixed_before_float64_where_an_engine_has_it():
-    scenario = Scenario.from_dict(
-        {"initial": {"file": "x"}, "integrator": {"dt": 0.01, "steps": 1}, "precision": "auto"}
-    )
+    scenario = Scenario.from_dict({"initial": {"file": "x"}, "integrator": {"dt": 0.01, "steps": 1}, "precision": "auto"})
     scheme = INTEGRATORS.load("leapfrog")(0.01)
     assert automatic_precisions(scenario, scheme, cluster(8000.0))[0] == ("mixed", "float64")
     far = system(4.5e12, 2e30, 5e6)  # metres: float32 pairs have no 1/r³, mixed ones neither
@@ -261,10 +255,7 @@ def test_the_file_says_which_precision_was_taken_and_a_resumed_run_keeps_it(tmp_
     with nbody.Trajectory("a.h5") as run:
         assert run.resolved["precision"] == "float64" and run.dtype == np.float64 and run.step[-1] == 4
     assert main(["run", "a.yaml", "--output", "b.h5", "--precision", "float32", "-q"]) == 0
-    assert (
-        main(["run", "a.yaml", "--output", "c.h5", "--precision", "auto", "--set", "initial.bodies.1.m=1e-3", "-q"])
-        == 0
-    )
+    assert main(["run", "a.yaml", "--output", "c.h5", "--precision", "auto", "--set", "initial.bodies.1.m=1e-3", "-q"]) == 0
     with nbody.Trajectory("b.h5") as named, nbody.Trajectory("c.h5") as automatic:
         assert named.dtype == automatic.dtype == np.float32
 

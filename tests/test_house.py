@@ -164,37 +164,37 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1517,
-    "bench": 3733,
-    "cli": 3510,
-    "diagnostics": 1258,
-    "fields": 1995,
-    "compute": 3487,
-    "forces": 11345,
-    "exchange": 1169,
-    "initial": 2802,
-    "integrators": 12718,
-    "law": 402,
-    "lessons": 1596,
+    "analysis": 1513,
+    "bench": 3713,
+    "cli": 3487,
+    "diagnostics": 1252,
+    "fields": 1987,
+    "compute": 3475,
+    "forces": 11312,
+    "exchange": 1162,
+    "initial": 2785,
+    "integrators": 12660,
+    "law": 394,
+    "lessons": 1590,
     "manual": 161,
-    "linalg": 3078,
+    "linalg": 3074,
     "parallel": 841,
-    "run": 7025,
-    "scenario": 2694,
-    "state": 1781,
-    "trajectory": 3529,
-    "verify": 369,
-    "viewer": 6833,
+    "run": 6985,
+    "scenario": 2686,
+    "state": 1775,
+    "trajectory": 3523,
+    "verify": 363,
+    "viewer": 6812,
     "child": 36,
-    "doctor": 424,
+    "doctor": 422,
     "errors": 107,
-    "figures": 83,
+    "figures": 81,
     "given": 86,
     "lazy": 24,
     "machine": 121,
-    "maps": 785,
+    "maps": 782,
     "opengl": 72,
-    "particles": 344,
+    "particles": 342,
     "registry": 143,
     "number_format": 42,
     "guarded_child": 151,
@@ -243,9 +243,7 @@ def test_files_of_a_room_import_each_other_in_no_circle(imported):
 def definitions():
     """The classes and the functions of the package, with their files."""
     nodes = [(path, node) for path in SOURCES for node in nodes_of(path)]
-    return [
-        [(path, node) for path, node in nodes if isinstance(node, kind)] for kind in (ast.ClassDef, ast.FunctionDef)
-    ]
+    return [[(path, node) for path, node in nodes if isinstance(node, kind)] for kind in (ast.ClassDef, ast.FunctionDef)]
 
 
 def test_a_class_name_means_one_thing(definitions):
@@ -281,11 +279,7 @@ def public_names(kind: type) -> set[str]:
             continue
         code = ast.parse(textwrap.dedent(inspect.getsource(each)))
         for node in ast.walk(code):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.ctx, ast.Store)
-                and ast.unparse(node.value) == "self"
-            ):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
                 names.add(node.attr)
     return {name for name in names if not name.startswith("_")}
 
@@ -334,9 +328,7 @@ def test_every_name_that_a_package_imports_at_first_use_is_there(package):
 
 @pytest.mark.parametrize("package", [nbody, nbody.scenario, nbody.trajectory], ids=lambda package: package.__name__)
 def test_a_type_checker_sees_the_names_of_the_package(package):
-    assert set(re.findall(r"import (\w+) as \1$", Path(package.__file__).read_text(), re.MULTILINE)) == set(
-        package.__all__
-    )
+    assert set(re.findall(r"import (\w+) as \1$", Path(package.__file__).read_text(), re.MULTILINE)) == set(package.__all__)
 
 
 DOCUMENTS = (

@@ -122,9 +122,7 @@ def test_a_body_that_passes_its_star_alone_moves_as_on_the_cpu():
 def test_the_hybrid_says_what_it_cannot_do_on_a_gpu():
     asked = unsupported(INTEGRATORS.load("hybrid"), ENGINES.load("gpu-symmetric"), Gravity(), "float64", particles=3)
     assert "fewer are faster on a CPU" in asked
-    assert not unsupported(
-        INTEGRATORS.load("hybrid"), ENGINES.load("gpu-symmetric"), Gravity(), "float64", particles=1000
-    )
+    assert not unsupported(INTEGRATORS.load("hybrid"), ENGINES.load("gpu-symmetric"), Gravity(), "float64", particles=1000)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -198,9 +196,7 @@ def test_the_kernels_of_the_hybrid_keep_their_numbers_in_registers():
 def disc(engine, **values):
     bodies = nbody.planetesimals(1001, mass=1e-5, inner=0.8, outer=1.2, seed=3, dimensions=3)
     values |= {"integrator": "hybrid", "dt": 0.1, "engine": engine, "precision": "float64", "softening": "none"}
-    return nbody.Simulation(
-        Particles(bodies.mass, bodies.position, bodies.velocity, **values.pop("given", {})), **values
-    )
+    return nbody.Simulation(Particles(bodies.mass, bodies.position, bodies.velocity, **values.pop("given", {})), **values)
 
 
 @pytest.mark.gpu

@@ -33,9 +33,7 @@ def moved(bodies: Particles, time: float, G: float = 1.0, error: float = 1e-12) 
 
     begin = np.concatenate([bodies.position.ravel(), bodies.velocity.ravel()])
     return (
-        solve_ivp(rates, (0, time), begin, "DOP853", rtol=error, atol=error / 100)
-        .y[:n, -1]
-        .reshape(bodies.position.shape)
+        solve_ivp(rates, (0, time), begin, "DOP853", rtol=error, atol=error / 100).y[:n, -1].reshape(bodies.position.shape)
     )
 
 
@@ -81,9 +79,7 @@ def test_lagranges_triangle_stays_equilateral_and_closes(e):
     sides = lambda x: [np.linalg.norm(x[i] - x[j]) for i, j in ((0, 1), (1, 2), (2, 0))]  # noqa: E731
     assert sides(bodies.position) == pytest.approx([2 * (1 - e)] * 3)
     assert sides(moved(bodies, period / 2)) == pytest.approx([2 * (1 + e)] * 3, rel=1e-6)
-    np.testing.assert_allclose(
-        moved(bodies, period), bodies.position, atol=1e-4
-    )  # unstable: it does not stay so for long
+    np.testing.assert_allclose(moved(bodies, period), bodies.position, atol=1e-4)  # unstable: it does not stay so for long
 
 
 # --- Elements --------------------------------------------------------------------------------------------------------
@@ -173,9 +169,7 @@ def test_the_ecliptic_holds_the_earths_orbit_and_years_may_be_the_unit():
 def test_the_outer_solar_system_is_that_of_the_book():
     bodies = made({"generator": "outer_solar_system"}, G=2.95912208286e-4)
     assert bodies.mass[1] == 0.000954786104043
-    np.testing.assert_allclose(
-        bodies.position[1] - bodies.position[0], [-3.5023653, -3.8169847, -1.5507963], rtol=1e-12
-    )
+    np.testing.assert_allclose(bodies.position[1] - bodies.position[0], [-3.5023653, -3.8169847, -1.5507963], rtol=1e-12)
     found = elements(bodies.position[1] - bodies.position[0], bodies.velocity[1] - bodies.velocity[0], 2.962e-4)
     assert found[0] == pytest.approx(5.2, rel=0.01) and found[1] == pytest.approx(0.048, rel=0.1)
 

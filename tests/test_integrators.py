@@ -58,9 +58,7 @@ def error_after(name: str, steps: int, periods: float = 1.0, e: float = ECCENTRI
 
 
 ON_THE_ENGINE = [
-    name
-    for name in INTEGRATORS
-    if not (INTEGRATORS.load(name).facts.own_forces or INTEGRATORS.load(name).facts.softened)
+    name for name in INTEGRATORS if not (INTEGRATORS.load(name).facts.own_forces or INTEGRATORS.load(name).facts.softened)
 ]
 """The schemes whose forces come from the engine, without softening; for the others see test_few_bodies.py and
 test_leapfrog_block.py."""

@@ -22,9 +22,7 @@ def test_a_kernel_reads_as_often_as_its_rung_claims(name):
     claimed = LADDER.load(name).reads(shape)
     assert counted.from_global / counted.products == claimed.from_global / shape.k
     # k17 also looks at one number of shared memory for its type, in the simulator only
-    assert counted.from_shared / counted.products == pytest.approx(
-        claimed.from_shared / shape.k, abs=1 / counted.products
-    )
+    assert counted.from_shared / counted.products == pytest.approx(claimed.from_shared / shape.k, abs=1 / counted.products)
 
 
 @pytest.mark.simulated

@@ -122,9 +122,7 @@ def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
     monkeypatch.setattr(
         "nbody.compute.gpu.device.facts", lambda: compute.DeviceProperties("card", (9, 0), 1, 1e9, 2**31, 2**30, "none")
     )
-    with pytest.raises(
-        DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"
-    ):
+    with pytest.raises(DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"):
         matmul(A, B)
 
 

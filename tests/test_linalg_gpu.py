@@ -58,9 +58,7 @@ def test_partial_sums_along_k_repeat_bit_for_bit(dtype):
             assert all((result == results[0]).all() for result in results)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [("k16", "float32"), ("k17", "float64"), ("k21", "float64"), ("k02", "float64")]
-)
+@pytest.mark.parametrize(("name", "dtype"), [("k16", "float32"), ("k17", "float64"), ("k21", "float64"), ("k02", "float64")])
 def test_the_lectures_product_is_exact_in_double_and_with_kahans_sum(name, dtype):
     a, b, exact = lecture()
     np.testing.assert_array_equal(matmul(a.astype(dtype), b.astype(dtype), rung=name), exact)

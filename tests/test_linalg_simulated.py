@@ -58,9 +58,7 @@ def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize(
-    ("dtype", "shape"), [("float32", ProductShape(19, 36, 44)), ("float64", ProductShape(17, 33, 21))]
-)
+@pytest.mark.parametrize(("dtype", "shape"), [("float32", ProductShape(19, 36, 44)), ("float64", ProductShape(17, 33, 21))])
 @pytest.mark.parametrize(("teams", "splits"), [(1, 3), (3, 1), (2, 2)])
 def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, teams, splits):
     from nbody.linalg.k17_champion import ProductTiling, tiled_launch

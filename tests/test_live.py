@@ -459,9 +459,7 @@ def test_bodies_that_are_added_appear_in_the_picture(egl, budget):
         with closing(Studio(source, (120, 90), Look(color="mass", trails="all"))) as studio:
             before, dark = shown(source), light()
             run.simulation.remove(source.catalogue.id[5])
-            new = run.simulation.add(
-                mass=[0.02, 0.03], position=[[12, 0, 0], [12.5, 0.3, 0]], velocity=np.zeros((2, 3))
-            )
+            new = run.simulation.add(mass=[0.02, 0.03], position=[[12, 0, 0], [12.5, 0.3, 0]], velocity=np.zeros((2, 3)))
             stepped(source, clock, 1)
             frame, bodies = shown(source), run.simulation.particles
             assert source.catalogue.id[-2:].tolist() == new.tolist() and source.shown.count == min(budget, 60) + 2

@@ -61,9 +61,7 @@ def interrupted(tmp_path, engine, count, presses, pause):
                 run.send_signal(signal.SIGINT)
     code = run.wait()
     assert sent, lines
-    print(
-        f"{engine}, {count}: {answer.strip()!r} after {answered:.3f} s, ended {time.perf_counter() - last:.2f} s later"
-    )
+    print(f"{engine}, {count}: {answer.strip()!r} after {answered:.3f} s, ended {time.perf_counter() - last:.2f} s later")
     return code, answer, answered, time.perf_counter() - last
 
 

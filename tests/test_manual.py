@@ -93,9 +93,7 @@ def test_every_key_that_names_components_is_in_the_scenario():
 
 
 FOLDER = ROOT / "nbody" / "manual"
-PAGES = [
-    path for path in sorted(FOLDER.rglob("*.md")) if "```sh" in path.read_text() or "```python" in path.read_text()
-]
+PAGES = [path for path in sorted(FOLDER.rglob("*.md")) if "```sh" in path.read_text() or "```python" in path.read_text()]
 BLOCK = re.compile(r"^```(sh|yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {
     "another_room", "coming_from", "first_run", "galaxy", "how_to", "own_forces", "planet_fields", "stability",

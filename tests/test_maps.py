@@ -203,9 +203,7 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["export", "map.h5", "a.csv"]) == 2 and "is a map, not a recording" in capsys.readouterr().err
     assert main(["new", "map.h5", "--point", "1.3,0.1", "one.yaml"]) == 0
     assert Scenario.load("one.yaml").resolved()["initial"]["bodies"][2]["e"] == 0.1
-    assert (
-        main(["plot", "map.h5", "survivl"]) == main(["new", "map.h5", "--point", "3,0"]) == main(["new", "map.h5"]) == 2
-    )
+    assert main(["plot", "map.h5", "survivl"]) == main(["new", "map.h5", "--point", "3,0"]) == main(["new", "map.h5"]) == 2
 
 
 def test_a_map_of_one_value_is_one_system_and_its_file_is_named_as_what_it_is(tmp_path):

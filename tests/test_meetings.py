@@ -49,9 +49,7 @@ def about_to_meet():
 def test_a_run_in_which_two_bodies_meet_stops_and_names_them(engine, precision):
     if engine == "reference" and precision == "float32":
         pytest.skip("the referee is float64")
-    with pytest.raises(
-        RunFailed, match=r"step 1: particles 1 and 2 .* are in the same place, and there is no softening"
-    ):
+    with pytest.raises(RunFailed, match=r"step 1: particles 1 and 2 .* are in the same place, and there is no softening"):
         run_of(about_to_meet(), engine, precision, steps=1).run()
 
 

@@ -279,9 +279,7 @@ def decoded(path):
     av = pytest.importorskip("av")
     with av.open(str(path)) as container:
         for frame in container.decode(video=0):
-            yield (
-                frame.reformat(format="rgb24", src_colorspace="ITU709", src_color_range="MPEG").to_ndarray().astype(int)
-            )
+            yield (frame.reformat(format="rgb24", src_colorspace="ITU709", src_color_range="MPEG").to_ndarray().astype(int))
 
 
 def stills(path, moments, with_hud=True):

@@ -102,9 +102,7 @@ def test_nccl_is_used_if_every_rank_has_the_same(bindings, versions, used):
 
 def test_why_a_process_has_none(bindings, monkeypatch):
     assert nccl.version() == ("2.28.9", "")
-    monkeypatch.setattr(
-        bindings, "get_version", lambda: (_ for _ in ()).throw(RuntimeError("No such file:\nlibnccl.so.2"))
-    )
+    monkeypatch.setattr(bindings, "get_version", lambda: (_ for _ in ()).throw(RuntimeError("No such file:\nlibnccl.so.2")))
     assert nccl.version() == ("", "No such file: libnccl.so.2")
     monkeypatch.setenv(nccl.SWITCH, "0")
     assert nccl.version() == ("", "NBODY_NCCL=0")
@@ -127,9 +125,7 @@ def test_ranks_get_the_mark_of_rank_0_and_wait_until_a_call_is_made(bindings):
 def test_an_error_of_nccl_says_how_to_go_on_without(bindings):
     made = nccl.connected(Answers("2.28.9", "2.28.9"))
     bindings.refused = "invalid usage"
-    with pytest.raises(
-        RunFailed, match=r"^NCCL 2.28.9 has failed \(invalid usage\); with NBODY_NCCL=0 rows go through"
-    ):
+    with pytest.raises(RunFailed, match=r"^NCCL 2.28.9 has failed \(invalid usage\); with NBODY_NCCL=0 rows go through"):
         made.send([Message(100, 8, 1)], [], 7)
     bindings.error = RESULTS.RemoteError
     with pytest.raises(RunFailed, match=r"^NCCL 2.28.9 has failed \(remote process exited or a network error\)"):

@@ -81,17 +81,13 @@ def test_escapers_are_counted_by_sums_over_pairs():
     ],
 )  # fmt: skip
 def test_an_unknown_observable_is_refused_with_its_line(written, line):
-    text = (
-        f"initial: {{generator: plummer, particles: 8}}\nintegrator: {{steps: 0}}\nrecord: {{observables: {written}}}\n"
-    )
+    text = f"initial: {{generator: plummer, particles: 8}}\nintegrator: {{steps: 0}}\nrecord: {{observables: {written}}}\n"
     with pytest.raises(InputError, match=rf"^run.yaml:3: record.observables: .*{line}"):
         nbody.Scenario.from_text(text, "run.yaml")
 
 
 def test_a_scenario_with_observables_reads_back_from_its_yaml():
-    scenario = nbody.Simulation(
-        random_bodies(24), observables=["escapers", "total_energy", "escapers"], **KEYS
-    ).scenario
+    scenario = nbody.Simulation(random_bodies(24), observables=["escapers", "total_energy", "escapers"], **KEYS).scenario
     assert scenario.record.observables == ["escapers"]
     assert nbody.Scenario.from_text(scenario.to_yaml()).resolved() == scenario.resolved()
 

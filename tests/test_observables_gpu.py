@@ -108,9 +108,7 @@ def test_the_order_of_the_tiles_changes_no_bit(precision):
         position, body = bodies.position.astype(real), np.zeros((5000, 4), real)
         body[:, 3] = bodies.mass
         density = cuda.to_device(np.zeros(5000))
-        DeviceDensity(start, np.dtype(real)).launch(
-            cuda.to_device(position), cuda.to_device(body), density, cuda.stream()
-        )
+        DeviceDensity(start, np.dtype(real)).launch(cuda.to_device(position), cuda.to_device(body), density, cuda.stream())
         cuda.synchronize()
         found.append(density.copy_to_host())
     assert found[0].tobytes() == found[1].tobytes()

@@ -122,9 +122,7 @@ def test_a_run_whose_standard_output_is_closed_is_recorded(folder):
 
 
 def test_a_terminal_without_greek_gets_a_question_mark(folder):
-    Path("small.yaml").write_text(
-        "name: ε\ninitial: {generator: plummer, particles: 8}\nintegrator: {dt: 1, steps: 1}\n"
-    )
+    Path("small.yaml").write_text("name: ε\ninitial: {generator: plummer, particles: 8}\nintegrator: {dt: 1, steps: 1}\n")
     done = nbody("info", "small.yaml", env={"PYTHONIOENCODING": "ascii:strict"})
     assert done.returncode == 0 and "name: ?" in done.stdout
 
@@ -139,9 +137,7 @@ def limited(limit, value):
     return lambda: resource.setrlimit(getattr(resource, limit), (value, value))
 
 
-@pytest.mark.parametrize(
-    "most,command", [(5, "sweep plummer --vary initial.seed=1"), (8, "doctor"), (8, "run plummer")]
-)
+@pytest.mark.parametrize("most,command", [(5, "sweep plummer --vary initial.seed=1"), (8, "doctor"), (8, "run plummer")])
 def test_a_process_that_may_open_few_files_says_so(folder, command, most):
     before = sorted(folder.rglob("*"))
     done = nbody(*command.split(), preexec_fn=limited("RLIMIT_NOFILE", most))

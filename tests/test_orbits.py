@@ -160,9 +160,7 @@ def test_a_flat_and_a_backward_orbit_have_their_longitudes():
 def test_the_centre_of_mass_of_all_is_a_focus():
     two = nbody.planets(bodies=[{"m": 3}, {"m": 1, "a": 4, "e": 0.5}])
     found = orbits(two, about="centre", bodies=[0, 1])
-    size = np.sqrt(
-        (two.position**2).sum(1) / (two.position[1] - two.position[0]).dot(two.position[1] - two.position[0])
-    )
+    size = np.sqrt((two.position**2).sum(1) / (two.position[1] - two.position[0]).dot(two.position[1] - two.position[0]))
     assert size == pytest.approx([0.25, 0.75])
     assert (found.q > 0).all() and found.id.tolist() == [0, 1]
 
@@ -227,9 +225,7 @@ def test_an_orbit_on_a_line_has_the_size_of_its_energy(direction, speed, aside):
         assert found.a[0] == pytest.approx(1 / alpha, rel=1e-14) and found.P[0] == math.inf
         assert found.since[0] == pytest.approx((math.sinh(F) - F) / math.sqrt(-2 * alpha**3), rel=1e-13)
     else:
-        assert found.a[0] == math.inf and found.since[0] == pytest.approx(
-            math.sqrt(2) ** 3 / 6 / math.sqrt(2), rel=1e-13
-        )
+        assert found.a[0] == math.inf and found.since[0] == pytest.approx(math.sqrt(2) ** 3 / 6 / math.sqrt(2), rel=1e-13)
 
 
 def test_a_body_at_the_place_of_its_focus_has_no_orbit():

@@ -245,9 +245,7 @@ def test_every_scheme_takes_a_function_of_positions_or_says_why_not():
     refused = []
     for name in INTEGRATORS:
         try:
-            nbody.Simulation(
-                random_bodies(8), dt=0.01, integrator=name, softening=0.1, fields=ball, precision="float64"
-            )
+            nbody.Simulation(random_bodies(8), dt=0.01, integrator=name, softening=0.1, fields=ball, precision="float64")
         except InputError as error:
             refused.append(name)
             assert "external fields" in str(error) or "star" in str(error) or "softened" in str(error)
@@ -328,9 +326,7 @@ def test_functions_of_one_name_take_their_own_places_when_a_run_goes_on(tmp_path
     path = tmp_path / "run.h5"
     left, right = (nbody.force(lambda x, k: (-k * x, 0, 0), k=1.0), nbody.force(lambda x, y: (0.0, -3 * y, 0)))
     run([left, right], steps=2, output=path)
-    fields = resume(
-        path, steps=4, fields=[right, nbody.fields.NFW(mass=1, a=1), left], notify=pytest.fail
-    ).scenario.fields
+    fields = resume(path, steps=4, fields=[right, nbody.fields.NFW(mass=1, a=1), left], notify=pytest.fail).scenario.fields
     assert [each.options["digest"] for each in fields] == [each.options["digest"] for each in (left, right)]
     with pytest.raises(InputError, match="fields: the recording has no function 'ball'"):
         resume(path, steps=4, fields=[left, right, ball], notify=pytest.fail)
@@ -391,9 +387,7 @@ def test_a_potential_of_gala_becomes_its_counterpart_with_its_units():
         _amp_of("PowerSphericalPotentialwCutoff", _amp=1.0),
         _amp_of("LogarithmicHaloPotential", _amp=1.0, _core2=0.0, _q=1.0, isNonAxi=True),
         [_amp_of("MN3ExponentialDiskPotential", parameters={}, units=None)],
-        _amp_of(
-            "LogarithmicPotential", parameters={"v_c": 1.0, "r_h": 1.0, "q1": 0.9, "q2": 1.0, "q3": 1.0}, units=None
-        ),
+        _amp_of("LogarithmicPotential", parameters={"v_c": 1.0, "r_h": 1.0, "q1": 0.9, "q2": 1.0, "q3": 1.0}, units=None),
     ],
 )
 def test_a_potential_without_a_counterpart_is_refused(potential):

@@ -9,9 +9,7 @@ from conftest import moved
 import nbody
 from nbody.fields import J2, Migration
 
-PLANETS = nbody.planets(
-    bodies=[{"m": 1.0}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}, {"m": 1e-3, "a": 1.0, "e": 0.05}]
-)
+PLANETS = nbody.planets(bodies=[{"m": 1.0}, {"m": 5e-4, "a": 2.0, "e": 0.03, "inc": 3}, {"m": 1e-3, "a": 1.0, "e": 0.05}])
 """The outer one first, so that the map sorts them."""
 
 

@@ -114,9 +114,7 @@ def test_frames_and_bodies_are_chosen(run):
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["t = 0", "t = 0.2", "t = 0.4"]
     figure.draw_without_rendering()
-    assert (
-        axes.get_legend().get_window_extent().y0 >= axes.bbox.y1
-    )  # error bars, which 'best' does not see, stay visible
+    assert axes.get_legend().get_window_extent().y0 >= axes.bbox.y1  # error bars, which 'best' does not see, stay visible
     np.testing.assert_array_equal(lines(orbit)[0], path)  # ids begin with 10
 
 

@@ -28,9 +28,7 @@ def record(path, dt=0.5, frames=12, backwards=False):
     names = {"species": np.arange(4), "species_names": ("star", "b", "c", "d")}
     first = nbody.Particles([1.0, 0, 0, 0], *moments[0], **names)
     units = {"length": "kpc", "mass": "Msun", "time": "kpc s/km", "velocity": "km/s"}
-    header = RunHeader(
-        frames, "float64", resolved={"name": "exact", "gravity": {"G": 1.0}, "units": units}, observables={}
-    )
+    header = RunHeader(frames, "float64", resolved={"name": "exact", "gravity": {"G": 1.0}, "units": units}, observables={})
     writer = TrajectoryWriter(path, first, header)
     for k, (x, v) in enumerate(moments):
         writer.append(Frame(k, times[k], x, -v if backwards else v, {}))

@@ -129,9 +129,7 @@ def test_schemes_of_another_package_have_the_order_that_they_claim(example):
     """Of the energy error in an ellipse; and the solver moves a force by velocity at its order."""
     bodies = nbody.planets(bodies=[{"m": 1}, {"m": 0.1, "a": 1, "e": 0.3}])
     drag = nbody.force(lambda vx, vy, vz, t: (-0.1 * vx, -0.1 * vy, 0.05 * t - 0.1 * vz))
-    exact = nbody.Simulation(
-        bodies, dt=0.0025, integrator="runge_kutta4", engine="cpu", precision="float64", fields=drag
-    )
+    exact = nbody.Simulation(bodies, dt=0.0025, integrator="runge_kutta4", engine="cpu", precision="float64", fields=drag)
     exact.integrate(1.0)
     for scheme, order in (("ruth3", 3), ("runge_kutta4", 4)):
         errors = []
@@ -145,9 +143,7 @@ def test_schemes_of_another_package_have_the_order_that_they_claim(example):
                 else np.abs(run.particles.position - exact.particles.position).max()
             )
         assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.5)
-    with pytest.raises(
-        InputError, match="depends on the velocities, and scheme 'ruth3' kicks bodies at given positions"
-    ):
+    with pytest.raises(InputError, match="depends on the velocities, and scheme 'ruth3' kicks bodies at given positions"):
         nbody.Simulation(bodies, dt=0.01, integrator="ruth3", fields=drag)
 
 
@@ -215,9 +211,7 @@ def test_an_engine_and_a_generator_of_another_package_make_a_run(example):
     assert ends[0][0].engine == "pairwise"
     np.testing.assert_allclose(ends[0][1].position, ends[1][1].position, rtol=1e-14)
     scenario = {"initial": {"generator": "cube", "particles": 8, "seed": 2, "side": 2.0}, "integrator": {"steps": 0}}
-    np.testing.assert_array_equal(
-        nbody.initial.make_particles(nbody.Scenario.from_dict(scenario)).position, bodies.position
-    )
+    np.testing.assert_array_equal(nbody.initial.make_particles(nbody.Scenario.from_dict(scenario)).position, bodies.position)
 
 
 def test_a_scheme_for_ensembles_moves_each_system_as_the_scheme_of_its_name_moves_one(example, tmp_path):

@@ -335,9 +335,7 @@ def test_a_scheme_in_float64_alone_gets_it_unless_another_precision_is_written(s
 
 
 def test_a_scenario_may_be_a_name_or_a_path_and_anything_else_is_refused(tmp_path):
-    (tmp_path / "own.yaml").write_text(
-        "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.01, steps: 1}\n"
-    )
+    (tmp_path / "own.yaml").write_text("initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.01, steps: 1}\n")
     with simulate(str(tmp_path / "own.yaml"), engine="cpu") as run:
         assert run.count == 8
     simulation = Simulation("kepler", engine="cpu")

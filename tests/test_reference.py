@@ -68,9 +68,7 @@ def test_blocks_do_not_show(monkeypatch):
 
 def test_one_body_alone_has_no_acceleration():
     for softening, length in LAWS:
-        a, phi = accelerations(
-            [[1.0, 2, 3]], [5.0], softening=softening, length=length, engine="reference", potential=True
-        )
+        a, phi = accelerations([[1.0, 2, 3]], [5.0], softening=softening, length=length, engine="reference", potential=True)
         assert a.tolist() == [[0, 0, 0]]
         assert phi.tolist() == [0]
 

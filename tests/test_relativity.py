@@ -126,9 +126,7 @@ def test_the_force_is_that_of_the_lagrangian():
             return slope(lambda w: lagrangian(r + u * t + A * t * t / 2, w), u + A * t, 1e-3)
 
         h = 1e-3
-        force = slope(lambda s, u=u, lagrangian=lagrangian: lagrangian(s, u), r) - (momentum(h) - momentum(-h)) / (
-            2 * h
-        )
+        force = slope(lambda s, u=u, lagrangian=lagrangian: lagrangian(s, u), r) - (momentum(h) - momentum(-h)) / (2 * h)
         np.testing.assert_allclose(added[:, i], share * force, rtol=1e-4, atol=1e-6)
         energy = u @ slope(lambda w, r=r, lagrangian=lagrangian: lagrangian(r, w), u) - lagrangian(r, u)
         assert phi[i] == pytest.approx(share * energy, rel=1e-6)
@@ -246,9 +244,7 @@ precision: float64
 )  # fmt: skip
 def test_runs_that_relativity_does_not_support_are_refused(old, new, line):
     assert old in TEXT
-    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(
-        f"bad.yaml:{line}"
-    )
+    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(f"bad.yaml:{line}")
 
 
 def test_units_know_the_speed_of_light_and_the_file_keeps_it():

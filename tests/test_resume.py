@@ -202,9 +202,7 @@ def test_on_a_gpu_a_run_goes_on_and_is_repeated_with_the_same_bits(tmp_path, eng
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    "engine,integrator", [(each, ("leapfrog", "taylor")[k % 2]) for k, each in enumerate(ON_A_GPU)]
-)
+@pytest.mark.parametrize("engine,integrator", [(each, ("leapfrog", "taylor")[k % 2]) for k, each in enumerate(ON_A_GPU)])
 def test_on_a_gpu_it_does_not_matter_to_the_bits_which_frames_are_recorded(tmp_path, engine, integrator):
     """Every one and every third, in blocks that are replayed; and the last alone, with the steps between replayed."""
     options = {"engine": engine, "integrator": integrator, "particles": 3000, "steps": 480}
@@ -433,9 +431,7 @@ def test_forged_arrays_of_a_checkpoint_are_refused(tmp_path, scheme, name, forge
         ({}, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 0.6),
     ],
 )
-def test_a_resumed_program_goes_on_to_the_end_that_it_gave_or_to_that_of_its_last_call(
-    tmp_path, scheme, given, calls, last
-):
+def test_a_resumed_program_goes_on_to_the_end_that_it_gave_or_to_that_of_its_last_call(tmp_path, scheme, given, calls, last):
     """And a repeated one repeats all of its calls. (The steps of ias15 here are longer than some calls.)"""
     path, fixed = tmp_path / "run.h5", {"dt": 0.0005} if scheme == "leapfrog" else {}
     two = Particles([1, 1e-3], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]])

@@ -236,9 +236,7 @@ def test_any_name_and_number_survives_being_written_out(examples):
     examined(survives, st.tuples(NAMES, st.floats(1e-30, 1e30), st.integers(0, 2**63 - 1)), examples)
 
 
-@pytest.mark.parametrize(
-    "name", ["010", "1e5", "1:30", "no", "null", "true", ".nan", "2024-01-01", "a: b", "# c", "- d"]
-)
+@pytest.mark.parametrize("name", ["010", "1e5", "1:30", "no", "null", "true", ".nan", "2024-01-01", "a: b", "# c", "- d"])
 def test_a_name_that_looks_like_something_else_stays_a_name(name):
     values = {"name": name, "initial": {"file": "a.csv"}, "integrator": {"dt": 1, "steps": 1}}
     assert Scenario.from_text(Scenario.from_dict(values).to_yaml()).name == name

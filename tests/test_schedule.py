@@ -126,11 +126,7 @@ def test_a_run_of_so_many_adaptive_steps_records_at_the_times_it_says(keys, tmp_
 def test_a_run_with_adaptive_steps_records_at_the_times_it_says(tmp_path):
     summary = Simulation(scenario(HERMITE, "dt: 0.07"), tmp_path / "run.h5").run()
     with Trajectory(tmp_path / "run.h5") as run:
-        assert (
-            list(run.time) == [0.0, 0.07, 2 * 0.07, 3 * 0.07, 4 * 0.07, 0.3]
-            and run.complete
-            and len(run) == run.planned
-        )
+        assert list(run.time) == [0.0, 0.07, 2 * 0.07, 3 * 0.07, 4 * 0.07, 0.3] and run.complete and len(run) == run.planned
         assert list(run.step) == sorted(set(run.step)) and run.step[-1] == summary.steps > 10
     assert abs(summary.energy_error) < 1e-5
     assert rerun(tmp_path / "run.h5", tmp_path / "again.h5", notify=pytest.fail).run().frames == 6
@@ -205,9 +201,7 @@ def test_what_a_refusal_of_frames_of_an_adaptive_scheme_names_works(tmp_path):
     two = Particles([1, 1e-3], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]])
 
     def run(**record):
-        return Simulation(
-            two, tmp_path / "run.h5", integrator="ias15", precision="float64", overwrite=True, record=record
-        )
+        return Simulation(two, tmp_path / "run.h5", integrator="ias15", precision="float64", overwrite=True, record=record)
 
     with pytest.raises(InputError, match=r"give record=\{'dt': TIME\} instead"):
         run(every=5).integrate(0.5)

@@ -227,9 +227,7 @@ def test_block_steps_move_bodies_to_the_same_bits_on_any_ranks(scheme, monkeypat
         integrator.prepare(motion)
         integrator.start(motion)
         integrator.advance(motion, 40 if scheme != "leapfrog_block" else 2, 0.25)
-        assert (
-            scheme == "leapfrog_block" or integrator.report(motion).pairs_per_step < count**2
-        )  # there are smaller blocks
+        assert scheme == "leapfrog_block" or integrator.report(motion).pairs_per_step < count**2  # there are smaller blocks
         return hashlib.sha256(motion.state.position.tobytes() + motion.state.velocity.tobytes()).hexdigest()
 
     assert_same_on((2, 3), run)

@@ -125,9 +125,7 @@ def test_the_jerk_is_the_derivative_of_the_acceleration(engine):
     bodies, law, h = bodies_of(50), law_of("plummer"), 1e-5
     _, state = evaluated(engine, law, bodies, outputs=Outputs.JERK | Outputs.ACCELERATION)
     squares = law.squares(bodies.species, bodies.species_names)
-    after, before = (
-        direct_sum(bodies.position + s * bodies.velocity, bodies.mass, law, None, squares)[0] for s in (h, -h)
-    )
+    after, before = (direct_sum(bodies.position + s * bodies.velocity, bodies.mass, law, None, squares)[0] for s in (h, -h))
     assert np.abs(state.jerk - (after - before) / (2 * h)).max() < 1e-7 * np.abs(state.jerk).max()
 
 
@@ -348,9 +346,7 @@ def test_invalid_softening_lengths_are_refused(old, new, line):
 
 
 def test_bodies_without_species_have_one_length():
-    with pytest.raises(
-        InputError, match="the bodies have no species, and there are lengths for 'stars'; give one length"
-    ):
+    with pytest.raises(InputError, match="the bodies have no species, and there are lengths for 'stars'; give one length"):
         Simulation(made("plummer", 10), dt=0.1, softening={"stars": 0.1}, engine="cpu", precision="float64")
     assert "one softening length" in ENGINES.load("gpu-split").supports(Problem(law_of("plummer"), "float32"))
 

@@ -228,9 +228,7 @@ def test_the_kernel_of_the_moves_keeps_its_numbers_in_registers(precision):
     code = compute.ptx(make_moves, (rows, rows, rows, kinds, factors, *area))
     found = compute.resources(code)
     assert found.local == 0 and found.registers <= 64
-    assert (
-        code.count("ld.global.v4.f32" if precision == "float32" else "ld.global.v2.f64") >= 3
-    )  # a body: one load, or two
+    assert code.count("ld.global.v4.f32" if precision == "float32" else "ld.global.v2.f64") >= 3  # a body: one load, or two
 
 
 @pytest.mark.simulated

@@ -15,9 +15,7 @@ def by_differences(points, dimensions, **law):
     """∂a_k/∂x_l by central differences of 1e-5, whose error is about 1e-10 of the third derivative."""
     h = 1e-5
     steps = h * np.eye(dimensions)
-    sums = [
-        [nbody.accelerations(X[:, :dimensions], M, at=points + way * step, **law) for way in (1, -1)] for step in steps
-    ]
+    sums = [[nbody.accelerations(X[:, :dimensions], M, at=points + way * step, **law) for way in (1, -1)] for step in steps]
     return np.stack([(plus - minus) / (2 * h) for plus, minus in sums], axis=2)
 
 

@@ -35,9 +35,7 @@ def bodies(count: int = 37, dimensions: int = 3) -> Particles:
 def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
     """Frame ``k``: every number in it tells which frame it is."""
     values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in ALWAYS.items()}
-    return Frame(
-        10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values
-    )
+    return Frame(10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values)
 
 
 def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):

@@ -197,9 +197,7 @@ def test_a_recording_that_another_program_compressed_is_still_read(sound, tmp_pa
         for name in (POSITION, VELOCITY):
             attributes = dict(target[name].attrs)
             del target[name]
-            target.create_dataset(name, data=source[name][:], chunks=(1, 20, 3), compression="gzip").attrs.update(
-                attributes
-            )
+            target.create_dataset(name, data=source[name][:], chunks=(1, 20, 3), compression="gzip").attrs.update(attributes)
     with Trajectory(path) as run, Trajectory(sound) as original:
         assert len(run) == 3 and run.verify() == [] and run.refresh() == 3
         np.testing.assert_array_equal(run.position[2], original.position[2])

@@ -67,9 +67,7 @@ def test_the_observables_are_a_table_with_and_without_pandas(run, monkeypatch):
     columns = ["kinetic_energy", "potential_energy", "total_energy", "momentum_x", "angular_momentum_z", "virial_ratio"]
     monkeypatch.setattr("nbody.trajectory.reading.tables.find_spec", lambda name: None)
     table = run.observables
-    assert {"step", "time", *columns} <= set(table) and "momentum_z  " in repr(table).replace(
-        "momentum_z", "momentum_z  "
-    )
+    assert {"step", "time", *columns} <= set(table) and "momentum_z  " in repr(table).replace("momentum_z", "momentum_z  ")
     assert table["total_energy"].shape == (7,)
     np.testing.assert_array_equal(table["momentum_y"], run.observable("momentum")[:, 1])
     monkeypatch.undo()
@@ -88,9 +86,7 @@ def test_an_unknown_observable_is_refused_with_those_that_exist(run):
 
 
 def test_a_recording_without_a_name_disappears_with_its_trajectory():
-    run = nbody.simulate(
-        random_bodies(24), until=0.015625, dt=0.0078125, softening=0.25, engine="cpu", precision="float64"
-    )
+    run = nbody.simulate(random_bodies(24), until=0.015625, dt=0.0078125, softening=0.25, engine="cpu", precision="float64")
     path = Path(run.path)
     assert list(run.step) == [0, 1, 2] and path.exists()
     run.close()

@@ -138,9 +138,7 @@ def test_the_derivatives_are_those_of_rebound():
     scenario = planets()
     simulation, theirs = nbody.Simulation(scenario), rebound.Simulation()
     theirs.G, theirs.integrator = G, "ias15"
-    for m, x, v in zip(
-        *(getattr(simulation.particles, name) for name in ("mass", "position", "velocity")), strict=True
-    ):
+    for m, x, v in zip(*(getattr(simulation.particles, name) for name in ("mass", "position", "velocity")), strict=True):
         theirs.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
     varied = theirs.add_variation()
     varied.particles[1].x = 1.0

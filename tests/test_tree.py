@@ -160,13 +160,9 @@ def test_the_potential_in_the_place_of_another_body_is_that_of_every_engine(law,
     position[200] = position[100]
     particles, points = bodies(position), position[[5, 100]]
     expected = exact(law, particles, Outputs.POTENTIAL)[1]
-    tree = nbody.Tree(
-        position, particles.mass, G=law.G, softening=law.softening, length=law.length, precision=precision
-    )
+    tree = nbody.Tree(position, particles.mass, G=law.G, softening=law.softening, length=law.length, precision=precision)
     found, at = tree.potential(), tree.potential(at=points)
-    assert np.array_equal(np.isinf(found), np.isinf(expected)) and np.isinf(found).sum() == (
-        0 if law is SOFTENED else 2
-    )
+    assert np.array_equal(np.isinf(found), np.isinf(expected)) and np.isinf(found).sum() == (0 if law is SOFTENED else 2)
     finite = np.isfinite(expected)
     assert np.median(np.abs(found / np.where(finite, expected, 1.0) - 1)[finite]) < ACCURACY
     assert np.all(np.isneginf(at)) if law is NEWTON else np.all(np.abs(at) > np.abs(found[[5, 100]]))
@@ -354,9 +350,7 @@ def test_ranks_that_divide_the_targets_have_the_bits_of_one_process(monkeypatch)
     some = np.arange(N) % 7 == 0
 
     def fields(team):
-        tree = HostTree(
-            particles.position, particles.mass, SOFTENED, "float32", TreeOptions(accuracy=ACCURACY), team=team
-        )
+        tree = HostTree(particles.position, particles.mass, SOFTENED, "float32", TreeOptions(accuracy=ACCURACY), team=team)
         scale = tree.scale()
         found = tree.field(False, scale), tree.field(False, np.where(some, scale, np.float32(np.inf)), active=some)
         return [each.tobytes() for each in found]

@@ -122,8 +122,7 @@ def test_the_norm_does_not_depend_on_the_axes():
     x, m = random.normal(size=(9, 3)), random.uniform(size=9)
     turned = x @ rotation.T
     norms = [
-        ops.norms(tuple(sum(np.array(ops.p2m(*xj, mj)) for xj, mj in zip(each, m, strict=True))))
-        for each in (x, turned)
+        ops.norms(tuple(sum(np.array(ops.p2m(*xj, mj)) for xj, mj in zip(each, m, strict=True)))) for each in (x, turned)
     ]
     assert norms[0] == pytest.approx(norms[1], rel=1e-11)
 

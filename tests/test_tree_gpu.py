@@ -68,9 +68,7 @@ SYSTEMS = {
     "plummer": bodies(plummer(COUNT)),
     "uniform": bodies(np.random.default_rng(5).uniform(-1, 1, (COUNT, 3))),
     "disc": bodies(disc(COUNT)),
-    "two distant groups": bodies(
-        np.concatenate((plummer(COUNT // 2), plummer(COUNT // 2, 9) + np.array([3000.0, 0, 0])))
-    ),
+    "two distant groups": bodies(np.concatenate((plummer(COUNT // 2), plummer(COUNT // 2, 9) + np.array([3000.0, 0, 0])))),
     "one heavy body": bodies(plummer(COUNT), HEAVY),
     "masses over twelve decades": bodies(plummer(COUNT), MASSES),
     "massless bodies": bodies(plummer(COUNT), MASSLESS),
@@ -269,9 +267,7 @@ def test_block_steps_keep_the_energy_as_on_the_cpu():
     runs = {name: moved(name, "leapfrog_block", system, 1 / 32, 16, eta=0.01) for name in ("gpu-tree", "cpu-tree")}
     (gpu_motion, on_gpu), (cpu_motion, on_cpu) = runs["gpu-tree"], runs["cpu-tree"]
     assert on_gpu.report(gpu_motion).bodies_per_step > 1.5 * 4096
-    assert on_gpu.report(gpu_motion).bodies_per_step == pytest.approx(
-        on_cpu.report(cpu_motion).bodies_per_step, rel=0.01
-    )
+    assert on_gpu.report(gpu_motion).bodies_per_step == pytest.approx(on_cpu.report(cpu_motion).bodies_per_step, rel=0.01)
     changes = []
     for name, motion in (("gpu-tree", gpu_motion), ("cpu-tree", cpu_motion)):
         start = energy(moved(name, "leapfrog", system, 1 / 32, 0)[0])  # potentials have an error of their own
@@ -284,9 +280,7 @@ def test_if_all_bodies_choose_dt_block_steps_are_leapfrog_bit_for_bit():
     blocks, scheme = moved("gpu-tree", "leapfrog_block", SYSTEMS["plummer"], 1 / 256, 4, eta=10.0)
     plain, _ = moved("gpu-tree", "leapfrog", SYSTEMS["plummer"], 1 / 256, 4)
     assert scheme.report(blocks).bodies_per_step == COUNT
-    for a, b in zip(
-        blocks.state.values("position", "velocity"), plain.state.values("position", "velocity"), strict=True
-    ):
+    for a, b in zip(blocks.state.values("position", "velocity"), plain.state.values("position", "velocity"), strict=True):
         assert a.tobytes() == b.tobytes()
 
 
@@ -448,9 +442,7 @@ def test_the_simulator_agrees_if_groups_are_walked_in_another_order():
         groups, sequence = cells.groups.copy_to_host(), cells.sequence.copy_to_host()
         sequence = sequence[: cells.counts.copy_to_host()[GROUPS]]
         assert sorted(sequence) == list(range(len(sequence)))
-        octaves = [
-            int(costs[(first + count // 2) // RUN] * count).bit_length() for first, count, *_ in groups[sequence]
-        ]
+        octaves = [int(costs[(first + count // 2) // RUN] * count).bit_length() for first, count, *_ in groups[sequence]]
         assert octaves == sorted(octaves, reverse=True) and octaves[0] > octaves[-1]
         assert (cells.costs.copy_to_host() > 0).all() and (cells.costs.copy_to_host() <= 40).all()
         found.add((state.acceleration.copy_to_host().tobytes(), tuple(groups[sequence, 0])))

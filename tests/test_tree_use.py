@@ -287,9 +287,7 @@ def test_a_tree_in_python_has_an_accuracy_beyond_float32_unless_that_is_asked_fo
     x, m = BODIES.position[:10], BODIES.mass[:10]
     for function in (nbody.Tree, nbody.accelerations):
         given = {"engine": "tree", "accuracy": 1e-7}
-        with pytest.raises(
-            InputError, match="it has an accuracy of 2e-06 at best in float32; choose --precision float64"
-        ):
+        with pytest.raises(InputError, match="it has an accuracy of 2e-06 at best in float32; choose --precision float64"):
             function(x, m, precision="float32", **given)
     assert "float64" in repr(nbody.Tree(x, m, **given))
 
@@ -336,8 +334,7 @@ def test_the_crossing_is_between_two_numbers_of_particles():
     shared = {"device": "a CPU", "precision": "float32", "backend": "cpu", "threads": 1}
     direct = [ForceRow(name="cpu", particles=n, seconds=1e-9 * n**2, **shared) for n in (1000, 4000)]
     trees = [
-        TreeRow(name="cpu-tree, 0.001", accuracy=1e-3, particles=n, seconds=1e-5 * n, **shared)
-        for n in (1000, 4000, 30_000)
+        TreeRow(name="cpu-tree, 0.001", accuracy=1e-3, particles=n, seconds=1e-5 * n, **shared) for n in (1000, 4000, 30_000)
     ]
     for some, text in (
         (trees, "from N = 10000 on"),

@@ -104,9 +104,7 @@ def test_quantities_of_astropy_and_amuse_are_quantities_and_never_lose_their_uni
 
     units = {"length": u.pc, "mass": u.Msun, "velocity": u.km / u.s}
     made = nbody.plummer(8, mass=300 * u.Msun, units=units)
-    assert (
-        made == nbody.plummer(8, mass=SimpleNamespace(number=300, unit="MSun"), units=units) and made.mass.sum() == 300
-    )
+    assert made == nbody.plummer(8, mass=SimpleNamespace(number=300, unit="MSun"), units=units) and made.mass.sum() == 300
     simulation = nbody.Simulation(made, dt=0.01 * u.Myr, units=units, engine="reference", precision="float64")
     assert simulation.scenario.integrator.dt == scenario().override(dt="0.01 Myr").integrator.dt
     assert simulation.integrate(until=0.01 * u.Myr).steps == 1

@@ -30,9 +30,7 @@ def test_a_nan_or_a_difference_fails():
 def test_the_command_prints_what_it_expects_and_what_it_got(capsys):
     assert main(["verify", *QUICK]) == 0
     out = capsys.readouterr().out
-    assert (
-        "pass  exponential_disk: largest v_c" in out and "expected 0.62213, got 0.6221" in out and "Freeman 1970" in out
-    )
+    assert "pass  exponential_disk: largest v_c" in out and "expected 0.62213, got 0.6221" in out and "Freeman 1970" in out
     assert "8 of 8 checks pass" in out
 
 
@@ -49,9 +47,7 @@ def test_json_and_the_exit_code_tell_of_a_failure(capsys, monkeypatch):
     def wrong(engine):
         yield Check("two and two", 4.0, 5.0, 0.1, "arithmetic")
 
-    monkeypatch.setattr(
-        "nbody.verify.CASES", Registry("case", {"wrong": Entry("nbody.verify.wrong:wrong", "it fails")})
-    )
+    monkeypatch.setattr("nbody.verify.CASES", Registry("case", {"wrong": Entry("nbody.verify.wrong:wrong", "it fails")}))
     monkeypatch.setattr(Registry, "load", lambda self, name, where="": wrong)
     assert main(["verify", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

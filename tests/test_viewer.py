@@ -140,9 +140,7 @@ def test_colours_are_on_one_scale_for_the_whole_run(recorded):
     assert slow < np.linalg.norm(v, axis=1).max() < fast < 100 * np.linalg.norm(v, axis=1).max()
 
 
-@pytest.mark.parametrize(
-    "velocity,ends", [(np.zeros((3, 2)), 0), (np.ones((3, 2)), 2**0.5), (np.full((3, 2), np.nan), 0)]
-)
+@pytest.mark.parametrize("velocity,ends", [(np.zeros((3, 2)), 0), (np.ones((3, 2)), 2**0.5), (np.full((3, 2), np.nan), 0)])
 def test_equal_speeds_have_no_invented_scale(velocity, ends):
     assert speed_scale([velocity]) == pytest.approx((ends, ends))
 
@@ -223,9 +221,7 @@ def test_in_free_flight_the_mouse_looks_around_and_letters_fly():
         seconds += 0.02
     way = eye() - begin
     np.testing.assert_allclose(way, (way @ ahead) * ahead, atol=1e-12)
-    assert (
-        0.9 < way @ ahead / (0.35 * 0.4 * ours.camera.radius) <= 1.0 and seconds < 2.0
-    )  # speed times its time constant
+    assert 0.9 < way @ ahead / (0.35 * 0.4 * ours.camera.radius) <= 1.0 and seconds < 2.0  # speed times its time constant
     ours.key("R")
     assert not ours.flying and ours.key("W") and ours.look.vectors
 
@@ -554,9 +550,7 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     assert {"test-00010.png", "test-camera.yaml"} <= {path.name for path in tmp_path.iterdir()}
     assert "--camera test-camera.yaml" in seen["viewed"]["notice"]
     saved = np.asarray(Image.open(tmp_path / "test-00010.png"))
-    assert (
-        saved.shape == (720, 1280, 3) and abs(saved[:300] - shown("earlier")[:300]).max() <= 2
-    )  # but without the keys
+    assert saved.shape == (720, 1280, 3) and abs(saved[:300] - shown("earlier")[:300]).max() <= 2  # but without the keys
     assert "◀" in seen["backward"]["status"] and seen["backward"]["frame"] < 39
     small = shown("small")
     assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
@@ -567,9 +561,7 @@ def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
     monkeypatch.setattr(
         "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen, memory: seen.append(view) or 0
     )
-    monkeypatch.setattr(
-        "nbody.viewer.window.show.Desktop.show", lambda screen, source, transport, view: seen.append(view)
-    )
+    monkeypatch.setattr("nbody.viewer.window.show.Desktop.show", lambda screen, source, transport, view: seen.append(view))
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
     monkeypatch.setattr("nbody.viewer.window.show.Desktop.check", lambda screen: None)
     for run in ("plummer", run_file):

@@ -389,9 +389,7 @@ def test_what_prevents_a_page_is_told(egl, tmp_path, port, refused, monkeypatch)
         assert "--port" in refused("run", "plummer", "--web", "--port", port, "-o", output) and not output.exists()
     assert "--port 70000" in refused("view", run, "--web", "--port", 70000)
     assert "--host nowhere.invalid" in refused("view", run, "--web", "--host", "nowhere.invalid")
-    assert "add --web" in refused("view", run, "--port", port) and "add --web" in refused(
-        "run", "plummer", "--token", "a"
-    )
+    assert "add --web" in refused("view", run, "--port", port) and "add --web" in refused("run", "plummer", "--token", "a")
     assert "--token" in refused("view", run, "--web", "--token", "a&b=?")
     assert "--web" in refused("view", run, "--web", "--screenshot", "a.png")
     monkeypatch.setattr("nbody.viewer.web.show.find_spec", lambda name: None)

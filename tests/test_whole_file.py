@@ -89,9 +89,7 @@ def test_an_export_to_a_full_disk_fails_and_keeps_the_older_file(recorded, tmp_p
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"mine")
     with files_end_at(size):
-        code = main(
-            ["export", str(recorded), str(path), "--overwrite", *(["--all"] if suffix in (".bin", ".nemo") else [])]
-        )
+        code = main(["export", str(recorded), str(path), "--overwrite", *(["--all"] if suffix in (".bin", ".nemo") else [])])
     said = capsys.readouterr()
     if code == 0:  # it fits
         assert read_bodies(path).count == 24 and path.stat().st_size <= size
@@ -223,17 +221,13 @@ def test_an_export_of_a_recording_with_a_forged_scenario_is_refused(recorded, tm
 @pytest.mark.parametrize(
     ("name", "value"), [("step", 1e308), ("momentum", np.inf), ("virial_ratio", 1e308), ("total_energy", -1e308)]
 )
-def test_a_plot_of_forged_numbers_is_drawn_or_refused_without_warnings(
-    recorded, tmp_path, monkeypatch, capsys, name, value
-):
+def test_a_plot_of_forged_numbers_is_drawn_or_refused_without_warnings(recorded, tmp_path, monkeypatch, capsys, name, value):
     if name == "step":
         refresh = Trajectory.refresh
         monkeypatch.setattr(Trajectory, "refresh", lambda run: (refresh(run), setattr(run, "time", run.time + value)))
     else:
         observable = Trajectory.observable
-        monkeypatch.setattr(
-            Trajectory, "observable", lambda run, asked: observable(run, asked) + value * (asked == name)
-        )
+        monkeypatch.setattr(Trajectory, "observable", lambda run, asked: observable(run, asked) + value * (asked == name))
     code = main(["plot", str(recorded), "overview", "energies", "momentum", "virial", "-o", str(tmp_path / "a.png")])
     said = capsys.readouterr().err
     assert code == (2 if name == "step" else 0) and said.count("\n") == (code == 2)

@@ -86,9 +86,7 @@ def test_the_pictures_per_second_are_measured_and_told_where_they_are_fewer(monk
     assert playback.status == "▶ 30 frames/s"  # after a pause
 
 
-@pytest.mark.parametrize(
-    "loop,ends", [("repeat", (2.0, True)), ("there and back", (9.0, True)), ("once", (9.0, False))]
-)
+@pytest.mark.parametrize("loop,ends", [("repeat", (2.0, True)), ("there and back", (9.0, True)), ("once", (9.0, False))])
 def test_at_the_end_playback_does_what_the_loop_says(loop, ends):
     playback = Playback(10, rate=10)
     for _ in range(LOOPS.index(loop)):
@@ -288,9 +286,7 @@ def test_the_facts_about_a_body_are_those_of_the_run(recording):
 def test_facts_have_units_and_species_where_the_run_has_them(recording):
     class Units:
         def symbol(self, quantity):
-            return {"mass": "Msun", "length": "pc", "velocity": "km/s", "energy": "Msun (km/s)^2", "time": "Myr"}[
-                quantity
-            ]
+            return {"mass": "Msun", "length": "pc", "velocity": "km/s", "energy": "Msun (km/s)^2", "time": "Myr"}[quantity]
 
     source = recording(cloud(10))
     plain = facts(source, source.moment(0), 4)

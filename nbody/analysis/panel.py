@@ -79,9 +79,7 @@ class View:
         """How a line or the points of a run look: of several runs, or where colours are used up, line styles and markers
         tell kinds apart."""
         k = kind if self.several else kind // len(_colours())
-        look = (
-            {"linestyle": "", "marker": MARKERS[k % len(MARKERS)]} if points else {"linestyle": LINES[k % len(LINES)]}
-        )
+        look = {"linestyle": "", "marker": MARKERS[k % len(MARKERS)]} if points else {"linestyle": LINES[k % len(LINES)]}
         return look | {"color": self.colour(run, kind)}
 
     def unit(self, quantity: str) -> str:

@@ -13,9 +13,7 @@ Line = Callable[[Any, Any], np.ndarray]
 """Of a Profile and its Model, None if there is none."""
 
 
-def profile_lines(
-    axes: Axes, view: View, value: Line, error: Line, curve: Line | None = None, model: bool = False
-) -> bool:
+def profile_lines(axes: Axes, view: View, value: Line, error: Line, curve: Line | None = None, model: bool = False) -> bool:
     """Points with error bars against a logarithmic radius, per run and frame; the ``curve`` of the model if one is chosen,
     which ``value`` and ``error`` need too if ``model`` is True. Returns True if the radius is cylindrical."""
     cylindrical, labels, named = False, [], False

@@ -13,6 +13,4 @@ def no_gpu() -> str:
 def require_gpu(what: str, instead: str = "measure the CPU with 'nbody bench --cpu'") -> None:
     """Raise a DeviceError if there is no GPU to measure. It says that ``what`` needs one, and what works ``instead``."""
     if reason := no_gpu():
-        raise DeviceError(
-            f"{what}: there is no NVIDIA GPU to measure here ({reason}); {instead}, or see 'nbody doctor'"
-        )
+        raise DeviceError(f"{what}: there is no NVIDIA GPU to measure here ({reason}); {instead}, or see 'nbody doctor'")

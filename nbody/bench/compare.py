@@ -76,9 +76,7 @@ class Comparison:
         about = f"New/old: speeds, more than 1 is faster. {slower} of {len(self.rows)} rows became slower by more than "
         about += "noise."
         if self.only_old or self.only_new:
-            about += (
-                f"\nNot compared: {self.only_old} rows only in {self.path}, {self.only_new} only in the new report."
-            )
+            about += f"\nNot compared: {self.only_old} rows only in {self.path}, {self.only_new} only in the new report."
         if self.elsewhere:
             about += f"\n{self.path} was measured elsewhere: on {self.elsewhere}."
         return Sheet(f"Compared with {self.path}", about, COLUMNS, self.rows, red="slower")
@@ -109,7 +107,5 @@ def again(old: Report, path: str, notify: Notify) -> tuple[str, dict[str, Any]]:
         return SUITES.check(old.suite, f"{path}: "), old.options
     if not old.suites:
         raise InputError(f"{path} has no rows, and nothing to compare with; name another report")
-    notify(
-        f"{path}: an earlier version wrote it, without its options; '{old.suites[0]}' is measured with the usual ones"
-    )
+    notify(f"{path}: an earlier version wrote it, without its options; '{old.suites[0]}' is measured with the usual ones")
     return old.suites[0], {}

@@ -56,9 +56,7 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
         RunFailed: a file can't be written; it keeps its old content.
     """
     written: dict[Path, None] = {}
-    for path, pattern, name, table in table_slots(
-        dict.fromkeys(suite for report in reports for suite in report.suites)
-    ):
+    for path, pattern, name, table in table_slots(dict.fromkeys(suite for report in reports for suite in report.suites)):
         own = [report for report in reports if any(name in tables_of(suite).PAGES for suite in report.suites)]
         tables = "\n\n".join(filter(None, map(table, own)))
         if not tables:

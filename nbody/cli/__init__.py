@@ -139,9 +139,7 @@ def _check_environment() -> None:
         from resource import RLIMIT_NOFILE, getrlimit
 
         if 0 <= (most := getrlimit(RLIMIT_NOFILE)[0]) < FEWEST_FILES:
-            raise InputError(
-                f"at most {most} files may be open here (ulimit -n); raise the limit to {FEWEST_FILES} or more"
-            )
+            raise InputError(f"at most {most} files may be open here (ulimit -n); raise the limit to {FEWEST_FILES} or more")
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -120,9 +120,7 @@ def _measuring(suite: str) -> Callable[..., int]:
     options = {name: (OPTIONS[name], None) for name in signature(prepare).parameters if name in OPTIONS}
     options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
-    def command(
-        requested: Values, output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
-    ) -> int:
+    def command(requested: Values, output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False) -> int:
         if explain := requested.pop("explain", None):
             return _explain(explain, as_json)
         found, failed = _measure(suite, requested, output, readme)

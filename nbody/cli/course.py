@@ -60,9 +60,7 @@ def start(
 
 
 @course.command(cls=ListCommand)
-def check(
-    name: Name, file: Annotated[Path | None, argument("Your file; by default named after the task.")] = None
-) -> int:
+def check(name: Name, file: Annotated[Path | None, argument("Your file; by default named after the task.")] = None) -> int:
     """Check your kernel for a task, in Numba's simulator: results, reads of memory, bank conflicts, work of a tree.
 
     It executes your file. Exit code 0: all is right; 1: not yet.

@@ -82,9 +82,7 @@ def with_options(command: Command, groups: Mapping[str, Group]) -> Command:
 
     @wraps(command)
     def wrapper(**values: object) -> int:
-        made = {
-            name: make({option: values.pop(option) for option in options}) for name, (options, make) in groups.items()
-        }
+        made = {name: make({option: values.pop(option) for option in options}) for name, (options, make) in groups.items()}
         return command(**values, **made)
 
     parameters: list[Parameter] = []

@@ -59,9 +59,7 @@ def _recording(found: Json) -> dict[str, str]:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     if found.get("pairs", {}).get("joined"):
         pairs = found["pairs"]
-        facts["pairs"] = (
-            f"{pairs['present']} by Kepler's solution ({pairs['joined']} formed, {pairs['parted']} dissolved)"
-        )
+        facts["pairs"] = f"{pairs['present']} by Kepler's solution ({pairs['joined']} formed, {pairs['parted']} dissolved)"
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
 
 

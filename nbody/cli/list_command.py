@@ -45,9 +45,7 @@ class ListCommand(TyperCommand):
             if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
                 error.ctx = ctx  # type: ignore[attr-defined]
             if args is not given and "extra argument" in str(error):
-                raise InputError(
-                    f"-o {args[-1]}: another file to write is named too; leave one of the two out"
-                ) from None
+                raise InputError(f"-o {args[-1]}: another file to write is named too; leave one of the two out") from None
             raise
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list:

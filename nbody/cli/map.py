@@ -21,9 +21,7 @@ class Grid:
 
     x: Annotated[
         str,
-        text_option(
-            "The axis to the right: a key of the bodies and a range (0.9..1.1:400, 1e-6..1e-3:40:log) or list."
-        ),
+        text_option("The axis to the right: a key of the bodies and a range (0.9..1.1:400, 1e-6..1e-3:40:log) or list."),
     ] = ""
     y: Annotated[str, text_option("The axis up; without it the map has one axis.")] = ""
     quantity: Annotated[

@@ -174,9 +174,7 @@ class Served:
 
     def screen(self) -> "Desktop | Page":
         """Where the run is shown. Raises InputError."""
-        given = {
-            name: value for name, value in vars(self).items() if name not in ("web", "memory") and value is not None
-        }
+        given = {name: value for name, value in vars(self).items() if name not in ("web", "memory") and value is not None}
         if self.web:
             from nbody.viewer.web.show import Page
 

@@ -71,8 +71,7 @@ def facts(now: Progress) -> str:
     known = (now.steps_per_s or not doing) and not math.isnan(now.energy_error)
     error = [f"ΔE/E {now.energy_error:+.1e}"] if known else []
     observed = [
-        f"{SHORT.get(name, name)} {value:.4g} {unit_of(name, now.units)}".rstrip()
-        for name, value in now.observed.items()
+        f"{SHORT.get(name, name)} {value:.4g} {unit_of(name, now.units)}".rstrip() for name, value in now.observed.items()
     ]
     return "  ".join([*doing, *speed(now), *error, *observed])
 

@@ -28,9 +28,7 @@ def refuse_ranks(option: str) -> None:
     from nbody.parallel import launch
 
     if (launched := launch()) is not None:
-        raise InputError(
-            f"{option}: needs a run in one process, and {launched.launcher} has started several; leave it out"
-        )
+        raise InputError(f"{option}: needs a run in one process, and {launched.launcher} has started several; leave it out")
 
 
 @contextmanager

@@ -31,9 +31,7 @@ def run(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
-    view: Annotated[
-        bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")
-    ] = False,
+    view: Annotated[bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")] = False,
     served: Served = Served(),
 ) -> int:
     """Run a scenario and record it.
@@ -118,9 +116,7 @@ def resume(
 
 def rerun(
     run: Recording,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to record; by default RUN.again.h5.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to record; by default RUN.again.h5.")] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare both recordings bit by bit; exit with 1 if they differ.")
     ] = False,

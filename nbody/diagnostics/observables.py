@@ -132,9 +132,7 @@ ESCAPERS = Observable(
     1, lambda now: float(escapers(now.particles, now.G, now.centre, now.potential)), columns=("potential",)
 )
 DENSITY_CENTRE = Observable(3, lambda now: _vector(now.density_centre), "length", ("density",))
-CORE_RADIUS = Observable(
-    1, lambda now: core_radius(now.particles, now.density, now.density_centre), "length", ("density",)
-)
+CORE_RADIUS = Observable(1, lambda now: core_radius(now.particles, now.density, now.density_centre), "length", ("density",))
 MEGNO, LYAPUNOV = Observable(1, None), Observable(1, None)
 
 

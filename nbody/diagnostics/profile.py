@@ -90,9 +90,7 @@ def _axis(mass: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
     return momentum / size if size and x[:, 2].any() else np.array([0.0, 0.0, 1.0])
 
 
-def _components(
-    x: np.ndarray, v: np.ndarray, axis: np.ndarray, cylindrical: bool
-) -> tuple[np.ndarray, list[np.ndarray]]:
+def _components(x: np.ndarray, v: np.ndarray, axis: np.ndarray, cylindrical: bool) -> tuple[np.ndarray, list[np.ndarray]]:
     """Radii (N,), and the velocities along the radius, around the axis, and at right angles to both, (N,) each."""
     outward = x - np.outer(x @ axis, axis) if cylindrical else x
     radius = np.linalg.norm(outward, axis=1)

@@ -80,9 +80,7 @@ def column_density(
     if isinstance(cells, bool) or not isinstance(cells, int | np.integer) or cells < 1:
         raise InputError(f"column_density: cells: must be a whole number, 1 or more, got {shown(cells)}")
     if np.shape(extent) != (4,) or not (extent[0] < extent[1] and extent[2] < extent[3]):
-        raise InputError(
-            f"column_density: extent: must be left < right and bottom < top, four numbers; got {shown(extent)}"
-        )
+        raise InputError(f"column_density: extent: must be left < right and bottom < top, four numbers; got {shown(extent)}")
     left, right, bottom, top = extent
     x, y = np.linspace(left, right, cells + 1), np.linspace(bottom, top, cells + 1)
     edges: Any = [x, y]

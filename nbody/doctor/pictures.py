@@ -53,9 +53,7 @@ def interop() -> Finding:
 
     topic, begin = "interop", "positions of a live run on the GPU"
     if compute.why_unavailable():
-        return missing(
-            topic, "no GPU computes, so a live run is drawn from host memory", interop=False, reason="no GPU"
-        )
+        return missing(topic, "no GPU computes, so a live run is drawn from host memory", interop=False, reason="no GPU")
     answers, failure = child.ask(_ASK_INTEROP, opengl.TIMEOUT)
     problem = shortened(printable(answers[0]), 150) if answers else failure
     if problem:

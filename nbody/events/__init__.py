@@ -30,16 +30,12 @@ from nbody.registry import Entry, Registry
 EVENTS = Registry(
     "event",
     {
-        "distance": Entry(
-            "nbody.events.kinds:Distance", "two bodies come closer, or go farther: distance(0, 1) < 0.01"
-        ),
+        "distance": Entry("nbody.events.kinds:Distance", "two bodies come closer, or go farther: distance(0, 1) < 0.01"),
         "closest": Entry("nbody.events.kinds:Closest", "two bodies are closest to each other: closest(0, 1) < 0.1"),
         "escape": Entry("nbody.events.kinds:Escaping", "bodies go beyond a radius, or are unbound: escape(radius=10)"),
         "transit": Entry("nbody.events.kinds:Transit", "a planet passes in front of its star: transit(1, axis=x)"),
         "apsis": Entry("nbody.events.kinds:Apsis", "pericentres, apocentres: apsis(1, about=0, which=pericentre)"),
-        "crossing": Entry(
-            "nbody.events.kinds:PlaneCrossing", "a body crosses a plane: crossing(1, axis=z, direction=up)"
-        ),
+        "crossing": Entry("nbody.events.kinds:PlaneCrossing", "a body crosses a plane: crossing(1, axis=z, direction=up)"),
         "function": Entry("nbody.events.kinds:Function", "a zero of a function of the particles, from Python"),
     },
 )

@@ -88,9 +88,7 @@ def chosen_events(scenario: Scenario) -> list[Event]:
     for k, chosen in enumerate(scenario.events or ()):
         _, kind = component(scenario, f"events.{k}", chosen, EVENTS)
         if isinstance(kind, Function):
-            raise InputError(
-                f"{scenario.where(f'events.{k}.function')}a file can't hold it; give Simulation(events=[…])"
-            )
+            raise InputError(f"{scenario.where(f'events.{k}.function')}a file can't hold it; give Simulation(events=[…])")
         found.append(Event(kind, chosen.action == "stop"))  # type: ignore[arg-type]
     return found
 

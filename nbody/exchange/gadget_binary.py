@@ -55,8 +55,7 @@ class GadgetBinary(Format):
         for other in parts_of_snapshot(path, int(parts[0]["files"]), start):
             parts.append(_read_part(other, f"{start}{printable(other.name)}: "))
         arrays = {
-            name: np.concatenate([part[name] for part in parts])
-            for name in ("position", "velocity", "id", "mass", "kind")
+            name: np.concatenate([part[name] for part in parts]) for name in ("position", "velocity", "id", "mass", "kind")
         }
         kinds = np.unique(arrays["kind"])
         found = Particles(
@@ -73,9 +72,7 @@ def _read_part(path: Path, start: str) -> dict[str, np.ndarray]:
     try:
         return _arrays(contents(path, start), start)
     except (ValueError, IndexError, KeyError, OverflowError) as error:
-        raise InputError(
-            f"{start}is not a binary snapshot of GADGET, or is damaged ({printable(error)[:100]})"
-        ) from None
+        raise InputError(f"{start}is not a binary snapshot of GADGET, or is damaged ({printable(error)[:100]})") from None
 
 
 def _arrays(data: bytes, start: str) -> dict[str, np.ndarray]:

@@ -84,9 +84,7 @@ class NemoFormat(Format):
             for p in moments:
                 x, v = p.in_space()
                 fits = (np.abs(p.id) < 2**31).all()
-                key = (
-                    _item("i", "Key", p.id) if fits else _item("i", "Key", np.arange(p.count)) + _item("l", LONG, p.id)
-                )
+                key = _item("i", "Key", p.id) if fits else _item("i", "Key", np.arange(p.count)) + _item("l", LONG, p.id)
                 file.write(_item("(", "SnapShot") + _item("(", "Parameters"))
                 file.write(_item("d", "Time", p.time) + _item("i", "Nobj", p.count) + _item(")"))
                 file.write(_item("(", "Particles") + _item("i", "CoordSystem", CARTESIAN) + _item("d", "Mass", p.mass))

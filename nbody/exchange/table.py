@@ -111,9 +111,7 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -
     start = f"{start}line {line}: "
     expected = f"the first line must be the header {','.join(COLUMNS)} (2-D: m,x,y,vx,vy)"
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        raise InputError(
-            f"{start}the columns are separated by ';' or tabs; save it with commas, and points for decimals"
-        )
+        raise InputError(f"{start}the columns are separated by ';' or tabs; save it with commas, and points for decimals")
     if not set(names) & set(COLUMNS):
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
     ignored = names[0] in INDEX

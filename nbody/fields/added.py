@@ -107,8 +107,7 @@ class AddedFields:
         """A line for each field whose force is not minus the gradient of its potential at these places."""
         some = slice(None, None, -(-len(position) // 8))
         bodies = [
-            (*row, *[0.0] * (3 - len(row)), m)
-            for row, m in zip(position[some].tolist(), mass[some].tolist(), strict=True)
+            (*row, *[0.0] * (3 - len(row)), m) for row, m in zip(position[some].tolist(), mass[some].tolist(), strict=True)
         ]
         return [line for field in self._fields if isinstance(field, Field) and (line := field.doubt(bodies, time))]
 
@@ -224,9 +223,7 @@ def _change(field: Field) -> str:
     return f"'{field.title}' depends on the velocity" if field.term().moving else ""
 
 
-def _values(
-    terms: Any, parameters: Array, rows: Array, bodies: tuple[Array, Array, Array], times: Array, n: int
-) -> Array:
+def _values(terms: Any, parameters: Array, rows: Array, bodies: tuple[Array, Array, Array], times: Array, n: int) -> Array:
     """Acceleration and potential (T, 4) of a sum of terms for some bodies, each at its time, in systems of n."""
     from nbody.fields.compiled import values_of  # imports Numba: 0.4 s
 

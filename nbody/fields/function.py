@@ -220,9 +220,7 @@ def _plain(function: Any) -> Callable[..., Any]:
         function = function._function
     function = getattr(function, "py_func", function)
     if not inspect.isfunction(function):
-        raise InputError(
-            f"force: needs a function, as in nbody.force(lambda x, y, z: (-x, -y, -z)); got {shown(function)}"
-        )
+        raise InputError(f"force: needs a function, as in nbody.force(lambda x, y, z: (-x, -y, -z)); got {shown(function)}")
     return function
 
 

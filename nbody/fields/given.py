@@ -69,9 +69,7 @@ def with_functions(scenario: Scenario, given: object, notify: Notify) -> Scenari
         fields[k] = same[0]
         left = [each for each in left if each is not same[0]]
     if left:
-        raise InputError(
-            f"fields: the recording has no function '{left[0].name}'; leave it out, or give its name to it"
-        )
+        raise InputError(f"fields: the recording has no function '{left[0].name}'; leave it out, or give its name to it")
     return scenario.with_keywords({"fields": fields}) if given else scenario
 
 

@@ -191,9 +191,7 @@ def bodies_and_law(
         raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error
 
 
-def options_of(
-    model: type[Group], given: dict[str, Any], where: str = WHERE, keywords: Sequence[str] = KEYWORDS
-) -> Group:
+def options_of(model: type[Group], given: dict[str, Any], where: str = WHERE, keywords: Sequence[str] = KEYWORDS) -> Group:
     """The engine's options; ``keywords``: the arguments that are none. Raises InputError."""
     for name in given:
         if name not in model.model_fields:

@@ -180,17 +180,13 @@ class Engine(ABC):
         outputs = _offered(self.can, outputs)
         if not missing(outputs, current):
             return 0
-        separate = (
-            self.can.potential == "separate" and Outputs.ENERGY in outputs and Outputs.ACCELERATION not in current
-        )
+        separate = self.can.potential == "separate" and Outputs.ENERGY in outputs and Outputs.ACCELERATION not in current
         return (1 + separate) * self._work_per_evaluation(state)
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that the engine may make for some particles; for direct sums that which rounding explains:
         :func:`typical_error`, :func:`rounding_bound`."""
-        return ForceError(
-            typical_error(self.precision, particles.count), rounding_bound(self.precision, particles.count)
-        )
+        return ForceError(typical_error(self.precision, particles.count), rounding_bound(self.precision, particles.count))
 
     def identity(self, state: State | None = None) -> Identity:
         """What computes the forces, with the number of devices that compute those of a state if there are several."""
@@ -233,9 +229,7 @@ class Engine(ABC):
         raise NotImplementedError
 
 
-def compile_kernels(
-    engine: Engine, state: State, evaluations: Sequence[Outputs], *others: Callable[[], object]
-) -> None:
+def compile_kernels(engine: Engine, state: State, evaluations: Sequence[Outputs], *others: Callable[[], object]) -> None:
     """Compile the kernels that are not cached, several at a time: those of each of some evaluations, as far as the engine
     rehearses them, and those that ``others`` call. Nothing is computed."""
     asked = {_offered(engine.can, outputs) for outputs in evaluations} - engine._rehearsed

@@ -12,9 +12,7 @@ ENGINES = Registry(
     {
         "reference": _engine("reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": _engine("direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
-        "barnes-hut": _engine(
-            "tree.barnes_hut:BarnesHutEngine", "octree of monopoles: a lesson, and a referee", "tree"
-        ),
+        "barnes-hut": _engine("tree.barnes_hut:BarnesHutEngine", "octree of monopoles: a lesson, and a referee", "tree"),
         "cpu-tree": _engine("tree.engine_cpu:CpuTreeEngine", "octree and multipoles, to a chosen accuracy", "tree"),
         "gpu-global": _engine("direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory", "gpu"),
         "gpu-tiled": _engine("direct.gpu_tiled:TiledEngine", "the same with tiles in shared memory", "gpu"),

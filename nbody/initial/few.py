@@ -44,9 +44,7 @@ class Kepler(FixedGenerator):
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         a, e, mass = self.semi_major_axis, self.eccentricity, np.array(self.masses)
         speed = math.sqrt(gravity.G * mass.sum() / a * (1 + e) / (1 - e))
-        return in_dimensions(
-            mass, np.array([[0, 0], [a * (1 - e), 0]]), np.array([[0, 0], [0, speed]]), gravity.dimensions
-        )
+        return in_dimensions(mass, np.array([[0, 0], [a * (1 - e), 0]]), np.array([[0, 0], [0, speed]]), gravity.dimensions)
 
 
 class FigureEight(FixedGenerator):

@@ -13,8 +13,7 @@ LARGEST = float(np.finfo(float).max)
 DEEPEST = 50
 
 FUNCTIONS: dict[str, np.ufunc] = {
-    name: getattr(np, name)
-    for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "cosh", "arctan", "minimum", "maximum")
+    name: getattr(np, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "cosh", "arctan", "minimum", "maximum")
 }
 OPERATORS: dict[type, Callable] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

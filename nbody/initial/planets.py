@@ -72,9 +72,7 @@ class Body(Group):
     @model_validator(mode="after")
     def _fit(self) -> Self:
         if self.a is not None and self.a * (1 - self.e) <= 0:
-            wrong = (
-                "an ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0, and a parabola none; correct it, or give 'q'"
-            )
+            wrong = "an ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0, and a parabola none; correct it, or give 'q'"
             raise KeyProblem("a", f"{self.a:g} does not fit e = {self.e:g}: {wrong}")
         if self.P is not None and self.e >= 1:
             raise KeyProblem("P", f"only an ellipse (e < 1) has a period, got e = {self.e:g}; give 'q'")
@@ -152,9 +150,7 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int 
         at = f"bodies.{first + k}"
         if k == 0:
             if given := [key for key in ("a", "P", "q") if getattr(body, key) is not None]:
-                raise KeyProblem(
-                    f"{at}.{given[0]}", f"the first body is the centre and has no orbit; remove '{given[0]}'"
-                )
+                raise KeyProblem(f"{at}.{given[0]}", f"the first body is the centre and has no orbit; remove '{given[0]}'")
             continue
         if body.a is None and body.P is None and body.q is None:
             raise KeyProblem(f"{at}.a", "is missing; a body on an orbit needs 'a', 'P' or 'q'")
@@ -206,9 +202,7 @@ class Planets(FixedGenerator):
             alone: one of the systems, which says what else there is of bodies.
         """
         for (_, key), each in values.items():
-            good = np.isfinite(each) & (
-                each > 0 if key in ("a", "P", "q") else each >= 0 if key in ("m", "e") else True
-            )
+            good = np.isfinite(each) & (each > 0 if key in ("a", "P", "q") else each >= 0 if key in ("m", "e") else True)
             if not good.all() or (key == "e" and each.max() >= 1):
                 return None
         if any(body.e >= 1 for body in self.bodies):

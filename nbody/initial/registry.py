@@ -15,9 +15,7 @@ GENERATORS = Registry(
         "hernquist": Entry("nbody.initial.spheres:HernquistSphere", "an elliptical galaxy or a bulge"),
         "isochrone": Entry("nbody.initial.spheres:Isochrone", "Hénon's isochrone sphere"),
         "nfw": Entry("nbody.initial.spheres:NFWHalo", "a dark halo (Navarro, Frenk & White), with an end"),
-        "sphere": Entry(
-            "nbody.initial.spheres:ProfileSphere", "a sphere in equilibrium with any density, profile: FORMULA"
-        ),
+        "sphere": Entry("nbody.initial.spheres:ProfileSphere", "a sphere in equilibrium with any density, profile: FORMULA"),
         "exponential_disk": Entry(
             "nbody.initial.exponential_disk:ExponentialDisk", "a disc galaxy with Toomre's Q, bulge and halo"
         ),
@@ -31,9 +29,7 @@ GENERATORS = Registry(
         "lagrange_triangle": Entry("nbody.initial.few:LagrangeTriangle", "three bodies on an equilateral triangle"),
         "solar_system": Entry("nbody.initial.solar:SolarSystem", "Sun, planets, Pluto and Moon in 1969 (JPL DE405)"),
         "outer_solar_system": Entry("nbody.initial.solar:OuterSolarSystem", "the Sun and the outer planets in 1994"),
-        "planets": Entry(
-            "nbody.initial.planets:Planets", "bodies from orbital elements, bodies: [{m: 1}, {m: 0, a: 1}]"
-        ),
+        "planets": Entry("nbody.initial.planets:Planets", "bodies from orbital elements, bodies: [{m: 1}, {m: 0, a: 1}]"),
         "planetesimals": Entry("nbody.initial.annulus:Planetesimals", "a disc of small bodies around a star"),
         "ring": Entry("nbody.initial.annulus:Ring", "a thin ring around a planet"),
     },

@@ -95,9 +95,7 @@ class Ephemeris(FixedGenerator):
             self._au = source.scale.number("1 au", DIMENSIONS["length"])
             self._sun = source.scale.number("1 Msun", DIMENSIONS["mass"])
 
-    def _bodies(
-        self, names: list[str], mass: np.ndarray, state: np.ndarray, gravity: Gravity, unit: float
-    ) -> Particles:
+    def _bodies(self, names: list[str], mass: np.ndarray, state: np.ndarray, gravity: Gravity, unit: float) -> Particles:
         """Each body is a species. Velocities per day become those of the run's unit of time, which follows from its G."""
         flow = math.sqrt(gravity.G * self._sun / self._au / unit)
         return centred(

@@ -162,9 +162,7 @@ def king_model(W0: float) -> Sphere:
     within = -x * x * gradient
     mass, sigma2 = within / within[-1], 1 / within[-1]
     W[-1] = 1e-12
-    energy = (
-        -float(CubicSpline(np.log(x), mass * mass / x).integrate(math.log(x[0]), math.log(x[-1]))) / 2 - 0.5 / x[-1]
-    )
+    energy = -float(CubicSpline(np.log(x), mass * mass / x).integrate(math.log(x[0]), math.log(x[-1]))) / 2 - 0.5 / x[-1]
     return Sphere(x, mass, sigma2 * W, np.log(np.expm1(W)), energy)
 
 

@@ -50,9 +50,7 @@ OF_SYSTEMS = Registry(
     "ensemble_integrator",
     {
         "ias15": Entry(_SOLVERS + "systems.ias15:IAS15Systems", "each system with its own adaptive steps"),
-        "wisdom_holman": Entry(
-            _SOLVERS + "systems.wisdom_holman:WisdomHolmanSystems", "all systems with one time step"
-        ),
+        "wisdom_holman": Entry(_SOLVERS + "systems.wisdom_holman:WisdomHolmanSystems", "all systems with one time step"),
     },
 )
 """The schemes of :data:`INTEGRATORS` that move the systems of an ensemble, by classes of their own."""

@@ -60,9 +60,7 @@ class Integrator(ABC):
     def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
         self._options = options or self.Options()
         if dt is None and not self.facts.adaptive:
-            raise InputError(
-                "is missing; this scheme makes steps of one length, as in 'dt: 0.001', or Simulation(dt=0.001)"
-            )
+            raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001', or Simulation(dt=0.001)")
         self.dt: float = math.inf if dt is None else dt
         self._tangents = tangents or Tangents()
         if tangents:
@@ -123,14 +121,10 @@ class Integrator(ABC):
         if not asked.backward:
             return ""
         if asked.collisions:
-            return Refusal(
-                "collisions are looked for in runs that go forward in time", "collisions", "remove 'collisions'"
-            )
+            return Refusal("collisions are looked for in runs that go forward in time", "collisions", "remove 'collisions'")
         one_way = [each for each in asked.fields if each.kind == VELOCITIES or getattr(each, "time_dependent", False)]
         if one_way and not cls.facts.moves:
-            reason = (
-                f"this scheme goes back in time without {one_way[0].title}, which depends on the time or on velocities"
-            )
+            reason = f"this scheme goes back in time without {one_way[0].title}, which depends on the time or on velocities"
             return Refusal(reason, "fields", "remove 'fields'" if len(asked.fields) == 1 else "remove one of them")
         return ""
 
@@ -140,9 +134,7 @@ class Integrator(ABC):
         relativity = [field.kind for field in fields if field.kind in (POST_NEWTONIAN, MUTUAL)]
         if relativity and POST_NEWTONIAN in cls.facts.fields:
             if relativity[0] not in cls.facts.fields:
-                return Refusal(
-                    "this scheme knows the 1PN term of the heaviest body alone", "fields", "remove 'by: all'"
-                )
+                return Refusal("this scheme knows the 1PN term of the heaviest body alone", "fields", "remove 'by: all'")
             if len(fields) > 1 and relativity[0] == MUTUAL:
                 reason = "post_newtonian of all bodies cannot be combined with other fields"
                 return Refusal(reason, "fields", "remove one of them, or 'by: all'")
@@ -172,9 +164,7 @@ class Integrator(ABC):
         """Called before the first step of a run, not when a run is resumed; and before a single step of another length:
         ``dt`` is it then, and no run goes on from there."""
 
-    def advance(
-        self, motion: Motion, steps: int, until: float = math.inf, watcher: Watcher | None = None
-    ) -> Span | None:
+    def advance(self, motion: Motion, steps: int, until: float = math.inf, watcher: Watcher | None = None) -> Span | None:
         """Make at most ``steps`` steps. The state becomes the bodies at the end of the last one, or at the time ``until`` if
         that is earlier: if ``until`` lies within the last step that an adaptive scheme has made, within that step; if it is
         earlier still, at the earliest time that the scheme can show.

@@ -197,15 +197,11 @@ class Roster:
         _, inner = direct_sum(positions, m, self._gravity, None, None if softening2 is None else softening2[some])
         return energy + float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
 
-    def _field_energy(
-        self, x: Array, v: Array, mass: Array, some: Array | list[int], rows: Array, time: float
-    ) -> float:
+    def _field_energy(self, x: Array, v: Array, mass: Array, some: Array | list[int], rows: Array, time: float) -> float:
         """That of some rows in external fields; of all if a field depends on other bodies."""
         if self._fields is None:
             return 0.0
-        fields, chosen = (
-            (self._fields.of(self.starting().rows(rows)), rows) if self._fields.about else (self._fields, some)
-        )
+        fields, chosen = (self._fields.of(self.starting().rows(rows)), rows) if self._fields.about else (self._fields, some)
         return float(mass[chosen] @ fields.at(x[chosen], time, v[chosen], mass[chosen])[1])
 
     # --- Checkpoints and frames ---

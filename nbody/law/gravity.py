@@ -108,17 +108,13 @@ class Gravity:
         needs_length = LAWS.load(self.softening).needs_length
         if self.per_species and not (needs_length and self.length):
             able = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).needs_length)
-            raise KeyProblem(
-                "length", f"must be one number for softening '{self.softening}'; write 'softening:' {able}"
-            )
+            raise KeyProblem("length", f"must be one number for softening '{self.softening}'; write 'softening:' {able}")
         for name, length in self._each.items():
             key = f"length.{name}" if name else "length"
             if not (math.isfinite(length) and length >= 0):
                 raise KeyProblem(key, f"must be a finite number, zero or more, got {length}")
             if needs_length and not length:
-                raise KeyProblem(
-                    key, f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'"
-                )
+                raise KeyProblem(key, f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'")
             if needs_length and length**2 == 0:
                 raise KeyProblem(key, f"{length:g} is too small (its square is 0); use other units")
 

@@ -32,11 +32,7 @@ def _build(flat, cube, rsqrt):
                 f = real(32 / 3) + q * (real(32) * s - real(38.4))
                 u = real(2.8) + q * (real(-16 / 3) + q * (real(9.6) - real(6.4) * s))
             else:
-                f = (
-                    real(64 / 3)
-                    + s * (real(-48) + s * (real(38.4) - real(32 / 3) * s))
-                    - real(1 / 15) * root * root * root
-                )
+                f = real(64 / 3) + s * (real(-48) + s * (real(38.4) - real(32 / 3) * s)) - real(1 / 15) * root * root * root
                 u = real(3.2) - real(1 / 15) * root
                 u += q * (real(-32 / 3) + s * (real(16) + s * (real(-9.6) + real(32 / 15) * s)))
             f *= cube(h2)

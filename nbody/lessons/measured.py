@@ -26,9 +26,7 @@ def tables(room: str, suite: str) -> list[list[dict[str, str]]]:
     found = []
     for block in re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE):
         lines = [[cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in block.splitlines()]
-        rows = (
-            zip(lines[0][::-1], line[::-1], strict=True) for line in lines[2:]
-        )  # of equal headings the first counts
+        rows = (zip(lines[0][::-1], line[::-1], strict=True) for line in lines[2:])  # of equal headings the first counts
         found.append([dict(row) for row in rows])
     return found
 

@@ -78,9 +78,7 @@ def _row(panel: Axes, y: float, order: list[str]) -> None:
         panel.barh(y, width, left=x, height=0.62, color=COLOURS[name])
         if name in WORDS:
             small = 7 if name == "multiply" else 5.6
-            panel.text(
-                x + width / 2, y, WORDS[name].format(slab), ha="center", va="center", fontsize=small, color="white"
-            )
+            panel.text(x + width / 2, y, WORDS[name].format(slab), ha="center", va="center", fontsize=small, color="white")
         if name in ("load", "copy"):
             asked[slab] = x + width / 2
         if name == ("multiply" if "copy" in order else "store") and slab in asked:

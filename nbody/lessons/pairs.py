@@ -126,9 +126,7 @@ def triangle() -> Figure:
         if block >= 0:
             panel.barh(tile, 0.94, left=chunk, height=0.9, color=SERIES[block % len(SERIES)])
             diagonal = chunk < (tile + 1) * bodies
-            panel.text(
-                chunk + 0.47, tile, "D" if diagonal else block, ha="center", va="center", fontsize=7, color="white"
-            )
+            panel.text(chunk + 0.47, tile, "D" if diagonal else block, ha="center", va="center", fontsize=7, color="white")
     panel.set_ylim(tiles - 0.4, -0.6)
     panel.set_xlim(-0.3, chunks)
     panel.set_xlabel("chunk of columns")

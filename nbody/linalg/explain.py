@@ -129,9 +129,7 @@ def _kernel_line(
     used = compute.resources(compute.ptx(launch.kernel, launch.signature(dtype), version), version)
     fits = occupancy(launch.threads, used.registers, used.shared, limits)
     shared = max(0, used.shared - (RESERVED if version >= (8, 0) else 0))
-    limit = (
-        f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
-    )
+    limit = f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
     return (
         f"{counted(launch.threads, 'thread')} per block, {counted(used.registers, 'register')} per thread, "
         f"{shared} bytes of shared memory; {counted(fits.blocks, 'block')} per multiprocessor, {limit}"

@@ -52,9 +52,7 @@ def every_number(shape: ProductShape) -> Reads:
     return Reads(2.0 * shape.k, 0.0)
 
 
-def tile_reads(
-    block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1
-) -> Callable[[ProductShape], Reads]:
+def tile_reads(block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1) -> Callable[[ProductShape], Reads]:
     """Reads of a kernel whose blocks compute tiles of ``block`` = (rows, columns) and whose threads hold
     ``thread`` = (rows, columns) results in registers: every number is used for a whole row or column of them;
     ``words`` numbers are read from shared memory in one access."""

@@ -96,7 +96,5 @@ def _edges(values: np.ndarray) -> np.ndarray:
     if _geometric(values):
         return np.exp(_edges(np.log(values)))
     between = (values[1:] + values[:-1]) / 2
-    first, last = (
-        (2 * values[0] - between[0], 2 * values[-1] - between[-1]) if len(values) > 1 else values[0] + [-0.5, 0.5]
-    )
+    first, last = (2 * values[0] - between[0], 2 * values[-1] - between[-1]) if len(values) > 1 else values[0] + [-0.5, 0.5]
     return np.concatenate(([first], between, [last]))

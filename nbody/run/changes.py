@@ -70,9 +70,7 @@ def new_bodies(
     if not (taken := np.isin(given.id, used)).any():
         return given
     if values.get("id") is not None:
-        raise InputError(
-            f"add: id {given.id[taken][0]} belongs to a body of this run, or did; leave id out to get new ones"
-        )
+        raise InputError(f"add: id {given.id[taken][0]} belongs to a body of this run, or did; leave id out to get new ones")
     return replace(given, id=used.max() + 1 + np.arange(given.count))
 
 

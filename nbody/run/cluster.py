@@ -133,9 +133,7 @@ class Cluster:
         if not all(key and value for key, value in pairs.items()):
             raise InputError("--cluster-option: must be KEY=VALUE, as in partition=gpu or time=2:00:00")
         pairs = {key.replace("_", "-"): value for key, value in pairs.items()}
-        if several := [
-            key for key, value in pairs.items() if value != "1" and (key in TASKS or key.startswith("ntasks"))
-        ]:
+        if several := [key for key, value in pairs.items() if value != "1" and (key in TASKS or key.startswith("ntasks"))]:
             raise InputError(f"--cluster-option {several[0]}: each run of a sweep is one process; leave it out")
         if name == "slurm" and "time" not in pairs:
             raise InputError("--cluster slurm needs the time limit of a job: --cluster-option time=2:00:00")

@@ -107,9 +107,7 @@ class NotedSteps:
         self._all = now._replace(time=times, position=x, velocity=v)
         return self._all._replace(position=x[:, self._rows], velocity=v[:, self._rows])
 
-    def within(
-        self, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def within(self, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities, (n, K, D) each, of the K bodies ``ids`` at (n,) times within (n,) of these steps: as
         the scheme interpolates them, or by short steps from the ends of these steps. ``copied`` returns a copy of the
         stepper, at any moment."""

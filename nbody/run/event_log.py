@@ -150,8 +150,6 @@ class EventLog(Observer):
         if len(kept) < len(rows) and not self._warned:
             self._warned = True
             what, key = ("collisions", "collisions.most") if self._watch is None else ("events", "record.events")
-            self._setup.notify(
-                f"warning: the recording has room for {capacity} {what} ({key}); later ones are not recorded"
-            )
+            self._setup.notify(f"warning: the recording has room for {capacity} {what} ({key}); later ones are not recorded")
         self.recorded += len(kept)
         return kept

@@ -236,9 +236,7 @@ class EventWatch:
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""
         self.acting += [
-            each
-            for each in self._ahead or []
-            if each.event.acts and self._stepper.sign * each.time <= self._finder.shown
+            each for each in self._ahead or [] if each.event.acts and self._stepper.sign * each.time <= self._finder.shown
         ]
         self._ahead = None
 

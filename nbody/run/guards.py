@@ -32,15 +32,11 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
         systems = np.repeat(np.arange(scenario.ensemble.count), particles.count // scenario.ensemble.count)
         position = np.column_stack((position, systems))
     if gravity.length2 == 0 and (pair := _coincident(position)):
-        raise InputError(
-            _same_place(pair) + "; move one, or add a softening (gravity: {softening: plummer, length: …})"
-        )
+        raise InputError(_same_place(pair) + "; move one, or add a softening (gravity: {softening: plummer, length: …})")
     _refuse_long_step(dt, float(np.finfo(stored).eps), logs, scenario)
     found = []
     if scenario.fields and "escapers" in (scenario.record.observables or ()):
-        found.append(
-            "escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out"
-        )
+        found.append("escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out")
     facts, rule = integrator.facts, scenario.collisions and scenario.collisions.rule
     if rule == "bounce" and facts.order > 2 and (facts.lengths == "individual" or not facts.adaptive):
         found.append(
@@ -112,9 +108,7 @@ def check_finite(frame: Frame, gravity: Gravity, own: str = "") -> None:
     elif gravity.length2:
         cause = "a time step too large (try a smaller --dt)"
     else:
-        cause = (
-            "a close encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer)"
-        )
+        cause = "a close encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer)"
     if own:
         cause = f"the force '{own}' (does it divide by 0 somewhere?), or {cause}"
     raise RunFailed(f"step {step}: {what} is no longer a finite number; likely {cause}")

@@ -151,11 +151,7 @@ class Plan:
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
             + ((24 if mergers else 0) + (48 if self.scenario.events else 0)) * self.count,
             observables=ALWAYS
-            | (
-                widths(chosen)
-                if not ensemble
-                else dict.fromkeys((*COLUMNS, *map(SYSTEM.__add__, chosen)), ensemble.count)
-            )
+            | (widths(chosen) if not ensemble else dict.fromkeys((*COLUMNS, *map(SYSTEM.__add__, chosen)), ensemble.count))
             | (RECORDED if mergers is not None and mergers.rule in CHANGING else {})
             | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,

@@ -33,9 +33,7 @@ def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | Non
     run = {key: json.dumps(value, sort_keys=True, default=str) for key, value in json.loads(text).items()}
     arrays = [] if particles is None else [particles.mass, particles.position, particles.velocity, particles.id]
     run["bodies"] = f"{_checksum(arrays):08x}"
-    _require_same(
-        ranks, run, f"all ranks make one run together; for independent runs side by side set {ALONE_VARIABLE}=1"
-    )
+    _require_same(ranks, run, f"all ranks make one run together; for independent runs side by side set {ALONE_VARIABLE}=1")
 
 
 def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
@@ -131,9 +129,7 @@ def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:
         keys = [key for key in {**found[0], **found[rank]} if found[rank].get(key) != found[0].get(key)]
         if keys:
             differ = "; ".join(f"{key} {found[0].get(key)} and {found[rank].get(key)}" for key in keys)
-            raise InputError(
-                f"rank 0 ({ranks.hosts[0]}) and rank {rank} ({ranks.hosts[rank]}) differ in {differ}; {remedy}"
-            )
+            raise InputError(f"rank 0 ({ranks.hosts[0]}) and rank {rank} ({ranks.hosts[rank]}) differ in {differ}; {remedy}")
 
 
 def _source_digest() -> str:

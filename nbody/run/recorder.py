@@ -48,9 +48,7 @@ class Recorder:
     manager, the recorder calls :meth:`abandon` after an error.
     """
 
-    def __init__(
-        self, sink: "TrajectoryWriter | None", measured: Measured, at_a_time: int = 1, raises: bool = True
-    ) -> None:
+    def __init__(self, sink: "TrajectoryWriter | None", measured: Measured, at_a_time: int = 1, raises: bool = True) -> None:
         self._sink, self.measured, self._raises = sink, measured, raises
         self.has_checkpoint = False
         self.error: BaseException | None = None

@@ -296,9 +296,7 @@ def asked_for(
     return Asked(scenario, particles, False, events)
 
 
-def _in_fields(
-    given: Scenario | Particles, particles: Particles | None, values: Mapping[str, Any], again: bool
-) -> Asked:
+def _in_fields(given: Scenario | Particles, particles: Particles | None, values: Mapping[str, Any], again: bool) -> Asked:
     """The same of what has external fields, as objects: the units of some follow from the scenario."""
     from nbody.fields.given import given_fields
 

@@ -721,9 +721,7 @@ class Simulation:
 def _how_to_give(name: str, what: str, known: Sequence[str]) -> str:
     """The advice about a value that is given too late, or that is none."""
     if what == "argument" and name in ("until", "end", "steps"):
-        return "say " + (
-            "run(steps=…) for a number of steps" if name == "steps" else "integrate(until=…) to go to a time"
-        )
+        return "say " + ("run(steps=…) for a number of steps" if name == "steps" else "integrate(until=…) to go to a time")
     if name in (*OPTIONS, "events", "fields", "notify", "on_collision"):
         return f"give it at the beginning: Simulation(simulation.scenario, particles=simulation.particles, {name}=…)"
     return f"there is no such {what}{did_you_mean(name, known)}"
@@ -743,9 +741,7 @@ def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simu
     return made
 
 
-def _still_empty(
-    kind: type[Simulation], given: dict[str, Any] | Setup, bodies: Particles, used: np.ndarray
-) -> Simulation:
+def _still_empty(kind: type[Simulation], given: dict[str, Any] | Setup, bodies: Particles, used: np.ndarray) -> Simulation:
     """A copy of a simulation that has not begun."""
     made = kind.__new__(kind)
     if isinstance(given, Setup):

@@ -74,9 +74,7 @@ class Sweep:
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"--jobs: must be at least 1, got {self.jobs}")
         if self.folder.suffix in (".h5", ".hdf5"):
-            raise InputError(
-                f"--output: {printable(self.folder)}: a sweep writes a folder of recordings; name a folder"
-            )
+            raise InputError(f"--output: {printable(self.folder)}: a sweep writes a folder of recordings; name a folder")
         varied = list(map(_varied, self.varied))
         fixed, keys = [value.partition("=")[0] for value in self.fixed], [key for key, _ in varied]
         for key in keys:
@@ -186,9 +184,7 @@ def _varied(text: str) -> tuple[str, list[str]]:
     """The key and the values of ``KEY=VALUES``. Raises InputError."""
     key, _, listed = text.partition("=")
     if not listed.strip():
-        raise InputError(
-            f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
-        )
+        raise InputError(f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}")
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
     if (numbers := converted(f"--vary {key}: ", lambda text: range_of(text, MOST), listed)) is not None:
         values = list(map(str, numbers))

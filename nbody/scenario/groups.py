@@ -178,9 +178,7 @@ class GravityKeys(Group):
     def _g_fits(self, info: ValidationInfo) -> Self:
         scale = unit_scale(info)
         if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
-            raise KeyProblem(
-                "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
-            )
+            raise KeyProblem("G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'")
         return self
 
     @model_validator(mode="after")

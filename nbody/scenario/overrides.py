@@ -31,9 +31,7 @@ EXCLUDES: dict[Keys, Keys] = {
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
 
 
-def overridden(
-    source: ScenarioText, assignments: Sequence[str], by: str, options: Mapping[str, object]
-) -> ScenarioText:
+def overridden(source: ScenarioText, assignments: Sequence[str], by: str, options: Mapping[str, object]) -> ScenarioText:
     """The source with options in place of its values; see :meth:`nbody.scenario.Scenario.override`."""
     initial = source.values.get("initial")
     bodies = initial if isinstance(initial, Mapping) else {}

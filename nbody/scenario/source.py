@@ -134,7 +134,5 @@ def index_in(group: Any, key: str, option: str) -> Any:
         if isinstance(item, Mapping) and item.get("name") == key:
             return index
     if not key.isdecimal() or len(key) > len(str(len(group))) or int(key) >= len(group):
-        raise InputError(
-            f"{option}: the list has {len(group)} items, counted from 0; there is no '{shortened(key, 60)}'"
-        )
+        raise InputError(f"{option}: the list has {len(group)} items, counted from 0; there is no '{shortened(key, 60)}'")
     return int(key)

@@ -127,9 +127,7 @@ class _NodeReader:
             raise self.error(event, keys, f"tags ({event.tag[:40]!a}) are not read here; write the plain value")
         self.nodes += 1
         if self.nodes > MOST:
-            raise self.error(
-                event, (), f"more than {MOST} values; a scenario is short, put bodies into a separate file"
-            )
+            raise self.error(event, (), f"more than {MOST} values; a scenario is short, put bodies into a separate file")
         if len(keys) > DEEPEST:
             raise self.error(event, (), "nested too deep; a scenario has only groups of keys")
         if isinstance(event, yaml.ScalarEvent):

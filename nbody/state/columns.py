@@ -46,9 +46,7 @@ def bytes_of(columns: Iterable[Column], particles: int, dimensions: int, precisi
     return sum(column.bytes(particles, dimensions, precision) for column in columns)
 
 
-def checkpoint_arrays(
-    columns: Iterable[Column], particles: int, dimensions: int, precision: str
-) -> dict[str, np.ndarray]:
+def checkpoint_arrays(columns: Iterable[Column], particles: int, dimensions: int, precision: str) -> dict[str, np.ndarray]:
     """Arrays with the names, dtypes and shapes of :meth:`nbody.state.State.arrays` that take no memory: they give the size
     of a checkpoint."""
     shapes = {column.name: column.empty(particles, dimensions, precision) for column in columns if column.saved}

@@ -79,6 +79,4 @@ class DeviceProgress(ForceProgress):
 
     def can_be_recorded(self) -> bool:
         """True if a graph may contain an evaluation: a graph waits for no ranks, has no events, and can't be interrupted."""
-        return self._partition.transport.ranks == 1 and (
-            self.watch is None or self._partition.pairs < EVENT_INTERACTIONS
-        )
+        return self._partition.transport.ranks == 1 and (self.watch is None or self._partition.pairs < EVENT_INTERACTIONS)

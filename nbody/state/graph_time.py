@@ -71,9 +71,7 @@ class DeviceClock(StateClock):
             made, origin, dt, drifts = self.made - self.recording, self.origin, self.dt, self.drifts
         assert len(drifts) <= MOST_DRIFTS
         padded = (*drifts, *[0.0] * (MOST_DRIFTS - len(drifts)))
-        return GraphTime(
-            self._start, np.int64(made), np.float64(origin), np.float64(dt), tuple(map(np.float64, padded))
-        )
+        return GraphTime(self._start, np.int64(made), np.float64(origin), np.float64(dt), tuple(map(np.float64, padded)))
 
     def set_start(self, stream: Any) -> None:
         """Set the step at which a graph starts, if a force depends on the time."""

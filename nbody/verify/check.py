@@ -44,9 +44,7 @@ class FinishedRun(NamedTuple):
     energies: Energies
 
 
-def simulated(
-    engine: str, initial: Group, gravity: Group, integrator: Group, fields: Sequence[Group] = ()
-) -> FinishedRun:
+def simulated(engine: str, initial: Group, gravity: Group, integrator: Group, fields: Sequence[Group] = ()) -> FinishedRun:
     """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
     values = {

@@ -92,9 +92,7 @@ def solar_system(engine: str) -> Iterator[Check]:
     earth = run.end.position[run.start.species_names.index("Earth")]
     expected = (1.341417658351261e-01, -9.218299109822607e-01, -3.994344352497306e-01)
     for axis, there, here in zip("xyz", expected, earth, strict=True):
-        yield Check(
-            f"{axis} of the Earth on 1998 June 30, au", there, float(here), 5e-5, "JPL Horizons, barycentric, ICRF"
-        )
+        yield Check(f"{axis} of the Earth on 1998 June 30, au", there, float(here), 5e-5, "JPL Horizons, barycentric, ICRF")
 
 
 def mercury(engine: str) -> Iterator[Check]:

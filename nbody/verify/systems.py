@@ -60,9 +60,7 @@ def cold_collapse(engine: str) -> Iterator[Check]:
     run = simulated(engine, initial, {"softening": "plummer", "length": 0.02}, {"dt": end / 200, "steps": 200})
     before, after = (np.median(np.linalg.norm(x, axis=1)) for x in (run.start.position, run.end.position))
     yield Check("free-fall time", 4.12973, free_fall, 1e-5, "π/2 √(R³/2GM)")
-    yield Check(
-        f"median radius at t = {end:.3f}, of the first", s, float(after / before), 0.03, "the cycloid of free fall"
-    )
+    yield Check(f"median radius at t = {end:.3f}, of the first", s, float(after / before), 0.03, "the cycloid of free fall")
 
 
 def lecture(engine: str) -> Iterator[Check]:

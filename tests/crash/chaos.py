@@ -41,9 +41,7 @@ def record(path: Path, frames: int, acknowledge=lambda count: None) -> None:
         checkpoint = read_checkpoint(path)
     except InputError:
         particles = Particles(np.ones(COUNT), state["x"], -state["x"])
-        writer = TrajectoryWriter(
-            path, particles, RunHeader(frames, state_bytes=state_bytes(state, {})), overwrite=True
-        )
+        writer = TrajectoryWriter(path, particles, RunHeader(frames, state_bytes=state_bytes(state, {})), overwrite=True)
         writer.append(frame(state))
     else:
         writer = TrajectoryWriter.reopen(path, checkpoint)

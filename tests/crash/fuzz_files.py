@@ -145,9 +145,7 @@ def number(data: bytearray, at: int) -> None:
     """A size, count or address, as it may lie there."""
     width = random.choice((1, 2, 4, 8, 8))
     at -= at % width
-    aimed = random.choice(
-        (0, 1, 2**63 - 1, 2**64 - 1, len(data), len(data) - 1, at, at - at % 8, random.randrange(2**17))
-    )
+    aimed = random.choice((0, 1, 2**63 - 1, 2**64 - 1, len(data), len(data) - 1, at, at - at % 8, random.randrange(2**17)))
     data[at : at + width] = (aimed % 2 ** (8 * width)).to_bytes(width, "little")
 
 

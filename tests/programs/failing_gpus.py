@@ -10,9 +10,7 @@ from nbody.forces.transports import gpus as layer
 
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
 TiledEngine.can = TiledEngine.can._replace(divided_from=1)
-error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})(
-    "[700] Call to cuX results in Y"
-)
+error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})("[700] Call to cuX results in Y")
 options = ["--engine", "gpu-tiled", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
 
 

@@ -53,9 +53,7 @@ def checked(kind: type[Kind], c: Competitor, judge: Judge, notify: Notify, longe
     """The row of a competitor that has computed the forces of the judge's problem: with its error, and no time yet; or with
     the reason why it is left out, if it would take more than ``longest`` seconds."""
     count = judge.count
-    row = kind(
-        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads, particles=count
-    )
+    row = kind(name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads, particles=count)
     if c.speed.expected(count) > longest:
         return row.noted(f"left out: one evaluation would take about {c.speed.expected(count):.0f} s")
     if not c.fits(count):
@@ -133,10 +131,7 @@ def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
         return [on_device(c.evaluate, c.speed.expected(count)) for c in group]
     firsts = [(c.speed.took,) if c.speed.took > FIRST_COUNTS else () for c in group]
     return in_turns(
-        [
-            TimedCall(c.evaluate, c.speed.expected(count), c.running, first)
-            for c, first in zip(group, firsts, strict=True)
-        ]
+        [TimedCall(c.evaluate, c.speed.expected(count), c.running, first) for c, first in zip(group, firsts, strict=True)]
     )
 
 

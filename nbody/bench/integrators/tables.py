@@ -111,10 +111,7 @@ def full_table(report: Report) -> str:
     found = [
         TableColumn("problem", lambda row: f"{row.system}, {row.backend.upper()}", left=True).of_line(),
         column(IntegratorRow, "name")._replace(show=code).of_line(),
-        *(
-            TableColumn(name, _in_short, left=True).of_line(key=k)
-            for k, name in enumerate(("coarse", "middle", "fine"))
-        ),
+        *(TableColumn(name, _in_short, left=True).of_line(key=k) for k, name in enumerate(("coarse", "middle", "fine"))),
     ]
     lines = [dict(enumerate(own)) for own in groups]
     return markdown(found, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
@@ -158,9 +155,7 @@ def _places(name: str) -> str:
     law = Gravity(softening="plummer", length=0.01) if scheme.facts.softened else Gravity()
     for device in ("cpu", "gpu"):
         engines = {each: kind for each in ENGINES if (kind := ENGINES.load(each)).can.device == device}
-        able = {
-            each: [p for p in PRECISIONS if not unsupported(scheme, kind, law, p)] for each, kind in engines.items()
-        }
+        able = {each: [p for p in PRECISIONS if not unsupported(scheme, kind, law, p)] for each, kind in engines.items()}
         names = [f"`{each}`" for each in able if able[each]]
         every = scheme.facts.own_forces or len(names) == len(engines)
         precisions = [p for p in PRECISIONS if any(p in offered for offered in able.values())]

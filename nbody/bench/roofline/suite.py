@@ -45,9 +45,7 @@ LONGEST = 5.0
 """If a row's measurements take longer than this (in seconds), it gets fewer than the minimum."""
 
 
-def measure(
-    competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None
-) -> list[RooflineRow]:
+def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[RooflineRow]:
     """Rows of every competitor, all on the current GPU, at every N. ``notify`` gets a line before each measurement."""
     judges = (Judge(cluster(count)) for count in counts)
     return [_row(competitor, judge, notify) for judge in judges for competitor in competitors]

@@ -134,9 +134,7 @@ class _Reader:
         not of a library."""
         found = [self.of(known[name])] if name in known else []
         rooms = [known[other] for other in sorted(names & known.keys()) if isinstance(known[other], ModuleType)]
-        return found + [
-            self.of(getattr(room, name)) for room in rooms if not _is_of_library(room) and hasattr(room, name)
-        ]
+        return found + [self.of(getattr(room, name)) for room in rooms if not _is_of_library(room) and hasattr(room, name)]
 
 
 def _refused(value: Any) -> Any:

@@ -48,9 +48,7 @@ class KernelCache(ABC):
     def _fingerprint(self) -> Fingerprint:
         """That of the function and its options; its hash is empty if they cannot be described."""
         try:
-            options = sorted(
-                (name, sorted(each) if isinstance(each, set) else each) for name, each in self._options.items()
-            )
+            options = sorted((name, sorted(each) if isinstance(each, set) else each) for name, each in self._options.items())
             found = fingerprint(self._function)
             return found._replace(hash=repr((found.hash, options)))
         except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet

@@ -105,8 +105,7 @@ def _transposed(builder, rows, side, lanes):
         joined = rows[i::side]
         while len(joined) > 1:
             joined = [
-                _shuffled(builder, a, b, range(2 * a.type.count))
-                for a, b in zip(joined[::2], joined[1::2], strict=True)
+                _shuffled(builder, a, b, range(2 * a.type.count)) for a, b in zip(joined[::2], joined[1::2], strict=True)
             ]
         vectors.append(joined[0])
     step = 1

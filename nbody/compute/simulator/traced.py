@@ -109,9 +109,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
         line = asking.f_code.co_filename, asking.f_lineno
         with lock:
             if line not in self._allocations:
-                self._allocations[line] = recorded(
-                    np.empty(shape, _numpy_dtype(dtype)), f"shared{len(self._allocations)}"
-                )
+                self._allocations[line] = recorded(np.empty(shape, _numpy_dtype(dtype)), f"shared{len(self._allocations)}")
             return self._allocations[line]
 
     def noted_exchange(value, source):
@@ -124,8 +122,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
         wait(self)
 
     given = [
-        FakeCUDAArray(recorded(value, name)) if isinstance(value, np.ndarray) else value
-        for name, value in arguments.items()
+        FakeCUDAArray(recorded(value, name)) if isinstance(value, np.ndarray) else value for name, value in arguments.items()
     ]
     with (
         patch.object(FakeCUDAShared, "array", shared_array),

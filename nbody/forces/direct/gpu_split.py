@@ -77,6 +77,4 @@ class SplitEngine(RowEngine):
     _name = "gpu-split"
     _build = staticmethod(build)
     _threads = ThreadBlock(THREADS, THREADS // 32 * BODIES)
-    can = RowEngine.can._replace(
-        auto_range=range(1, 65536 + 1)
-    )  # beyond, gpu-symmetric is 1.6 times faster on any card
+    can = RowEngine.can._replace(auto_range=range(1, 65536 + 1))  # beyond, gpu-symmetric is 1.6 times faster on any card

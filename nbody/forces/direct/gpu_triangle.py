@@ -215,6 +215,4 @@ def _fits(work: PairWork, itemsize: int, card: CardLimits) -> bool:
     """True if every launch fits the budget and the piece."""
     pairs = work.tiling.tile * work.tiling.chunk
     launches = work.launches(0, work.segments)
-    return all(
-        work.columns(each) * itemsize <= card.budget and 2 * each.units * pairs <= card.piece for each in launches
-    )
+    return all(work.columns(each) * itemsize <= card.budget and 2 * each.units * pairs <= card.piece for each in launches)

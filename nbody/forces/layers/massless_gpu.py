@@ -30,9 +30,7 @@ class DeviceSorted(Sorted[DeviceState]):
         assert targets is None  # of engines on a GPU only the tree computes some, and it sums over all bodies
         first, end = np.int64(0 if accelerations else 3), np.int64(4 if Outputs.ENERGY in outputs else 3)
         blocks = -(-state.count // THREADS)
-        scatter_rows[blocks, THREADS, state.stream](
-            self.state.acceleration, self._on_device, state.acceleration, first, end
-        )
+        scatter_rows[blocks, THREADS, state.stream](self.state.acceleration, self._on_device, state.acceleration, first, end)
 
 
 @compute.kernel("gpu")

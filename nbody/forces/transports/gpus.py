@@ -69,8 +69,7 @@ class GpuTransport(ForceTransport):
         self.size, self.direct = len(devices), compute.connect(devices)
         with compute.out_of_memory(f"the copies of {state.count} particles", state.count * 9 * state.dtype.itemsize):
             self.helpers = [
-                HelpingGpu(number, device, state, per_species, self.direct)
-                for number, device in enumerate(devices[1:], 1)
+                HelpingGpu(number, device, state, per_species, self.direct) for number, device in enumerate(devices[1:], 1)
             ]
         self._fork = compute.Fork()
 

@@ -71,11 +71,7 @@ class Ranks(ForceTransport):
         sums = _lines(nodes, counts[self.number], components)
         senders = [p for p, count in enumerate(counts) for _ in range(count * components)]
         self._send(
-            [
-                Message(a + first * size, (last - first) * size, q)
-                for q, (first, last) in enumerate(spans)
-                for a in sums
-            ],
+            [Message(a + first * size, (last - first) * size, q) for q, (first, last) in enumerate(spans) for a in sums],
             [Message(a, rows * size, p) for a, p in zip(_lines(found, sum(counts), components), senders, strict=True)],
             stream,
         )

@@ -74,9 +74,7 @@ class TreePartition:
         self._run = max(tree.cells.region, -(-state.count // (self._devices * RUNS)))
         size = -(-state.count // (self._run * self._devices)) * self._run
         self._bounds = [size * number for number in range(self._devices + 1)]
-        with compute.out_of_memory(
-            f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize
-        ):
+        with compute.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
             self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the parts, one after the other
         self._begun: set[Any] = set()
         self._graphs: dict[Any, compute.Graph] = {}

@@ -258,9 +258,7 @@ class Collisions:
             rows += self._asked(meeting, self._event(meeting, i, j, end - rest, step), [i, j], x, v, rest)
         return self._altered(rows, x, v, end, step)
 
-    def _asked(
-        self, meeting: Meeting, event: Array, both: list[int], x: Array, v: Array, rest: float = 0.0
-    ) -> list[Array]:
+    def _asked(self, meeting: Meeting, event: Array, both: list[int], x: Array, v: Array, rest: float = 0.0) -> list[Array]:
         """The rows of a contact, and of what the user's function makes of the bodies ``both``. ``x``, ``v``: of all bodies a
         time ``rest`` later."""
         assert self._outcome is not None

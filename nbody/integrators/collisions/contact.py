@@ -147,12 +147,7 @@ def any_contact(x0, v0, x1, v1, h, radius, attraction=None):
             mu = strength(attraction, i, j)
             if both > 0.0 and mu > 0.0 and orbit_contact(relative, both, 0.0, mu) <= 1.0:
                 return True
-            if (
-                both > 0.0
-                and mu == 0.0
-                and not outside(relative, both)
-                and first_contact(relative, both, 0.0, part) <= 1.0
-            ):
+            if both > 0.0 and mu == 0.0 and not outside(relative, both) and first_contact(relative, both, 0.0, part) <= 1.0:
                 return True
     return False
 
@@ -196,9 +191,7 @@ def pair_search(paths, radius, order, low, high, attraction):
     return pairs[:count], times[:count]
 
 
-def contacts(
-    paths: np.ndarray, radius: np.ndarray, attraction: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def contacts(paths: np.ndarray, radius: np.ndarray, attraction: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """All pairs that touch in a step, in order of their times: bodies (K, 2) int64, the smaller number first, and times (K,)
     in units of the step. Pairs that touch when it begins have the time 0.
 

@@ -155,9 +155,7 @@ def parts(dimensions: int) -> tuple[Any, ...]:
     return begin, end
 
 
-def steps_by(
-    evaluate: Callable, rate: Callable, begin: Callable, end: Callable, note_step: Callable = note
-) -> Callable:
+def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable, note_step: Callable = note) -> Callable:
     """The loop; ``evaluate(x, v, law, h)``: accelerations (D, N) a time h later; ``rate(x, v, law, scale)``: ρ η."""
 
     def make_steps(rows, before, clock, moment, law, limits, notes, rates, eta):

@@ -172,9 +172,7 @@ def field_times(motion: Motion, systems: int = 1) -> np.ndarray:
     if fields is None or not fields.terms:
         return np.full(systems, math.inf)
     x, v = (rows.astype(np.float64) for rows in (state.position, state.velocity))
-    a, distance, speed = (
-        np.linalg.norm(rows, axis=1) for rows in (fields.at(x, state.clock.time, v, state.mass)[0], x, v)
-    )
+    a, distance, speed = (np.linalg.norm(rows, axis=1) for rows in (fields.at(x, state.clock.time, v, state.mass)[0], x, v))
     with np.errstate(divide="ignore", invalid="ignore"):
         times = np.fmin(np.where(distance > 0, np.sqrt(distance / a), np.inf), np.where(speed > 0, speed / a, np.inf))
     return np.fmin.reduce(times.reshape(systems, -1), axis=1, initial=np.inf)  # type: ignore[no-any-return]

@@ -61,9 +61,7 @@ def fields_of_system(fields, s):
     if fields is None:
         return None
     add, moving, parameters, mass, order, _, rows, work = fields
-    return MapFields(
-        add, moving, parameters, mass[s], order[s], np.zeros(1), np.empty(rows.shape), np.empty(work.shape)
-    )
+    return MapFields(add, moving, parameters, mass[s], order[s], np.zeros(1), np.empty(rows.shape), np.empty(work.shape))
 
 
 ADD = types.none(types.float64[:, :, ::1], types.float64[::1], types.float64, types.float64[:, ::1])

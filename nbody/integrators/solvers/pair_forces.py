@@ -145,9 +145,7 @@ def _with_tangents(law_name: str) -> Callable:
 
     @inner(fastmath=STRICT)
     def accelerate(x, v, law, time, a):
-        for k in range(
-            x.shape[0] // 3 - 2, -1, -1
-        ):  # the last one first: the rows before are those of the bodies for now
+        for k in range(x.shape[0] // 3 - 2, -1, -1):  # the last one first: the rows before are those of the bodies for now
             row = 3 * k
             a[row : row + 6] = 0.0
             add(x, x[row + 3 : row + 6], law.m, 1.0, law, a[row : row + 6])

@@ -49,9 +49,7 @@ def _between() -> tuple[np.ndarray, np.ndarray]:
         if j >= len(NODES):
             value = sum(c * node**k for k, c in enumerate(product))
             rows[j - len(NODES), : len(product) - 1] = [float(c / value) for c in product[1:]]
-        product = [
-            low - node * high for low, high in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)
-        ]
+        product = [low - node * high for low, high in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)]
     return rows, np.array([float(node) for node in tau[len(NODES) :]])
 
 

@@ -100,9 +100,7 @@ class WatchedSteps:
         done, good, touched = watching(x, v, law, step, limits, self._radius, self._within, self._notes, self.records)
         beyond = clock[END] > until or not (done or self._within)
         if beyond and not (touched and self._ends):
-            watching(
-                x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, NO_NOTES, self.records[:0]
-            )
+            watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, NO_NOTES, self.records[:0])
         elif touched:
             x0, v0 = step.begin[:2, :3].transpose(0, 2, 1).copy()
             self.span = Span(x0, v0, x[:3].T.copy(), v[:3].T.copy(), clock[BEGIN], clock[END])

@@ -257,9 +257,7 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
         raise InputError(f"{path}: /{layout.NBODY}: says neither 2 nor 3 dimensions")
 
 
-def _check_dataset(
-    found: Found, where: str, stored: layout.Stored, bodies: tuple[int, ...], room: tuple[int, int]
-) -> None:
+def _check_dataset(found: Found, where: str, stored: layout.Stored, bodies: tuple[int, ...], room: tuple[int, int]) -> None:
     """Raise InputError unless its bytes are in this file, its type and shape are those of ``stored`` for ``bodies`` (N,),
     and what it declares fits into ``room``: the bytes of the file and of the free memory."""
     size, available = room

@@ -86,9 +86,7 @@ class TrajectoryWriter:
         writer = cls.__new__(cls)
         writer.path = output_path.check_output(path, output_path.RESUMED)
         keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-        prepare = partial(
-            continue_file, writer.path, checkpoint=checkpoint, keep=keep, frames=frames, resolved=resolved
-        )
+        prepare = partial(continue_file, writer.path, checkpoint=checkpoint, keep=keep, frames=frames, resolved=resolved)
         writer._begin(prepare, output_path.RESUMED, True, notify)
         writer._sequence, writer._restart_at, writer._events = checkpoint.sequence, keep, events_until(checkpoint)
         return writer

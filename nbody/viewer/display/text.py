@@ -74,9 +74,7 @@ def panel(lines: list[Line], scale: float, width: float = 0) -> Image.Image:
     pad = round(PAD * scale)
     heights = [height_of(size, scale) for _, size, _ in lines]
     texts = [shortened(printable(text), LONGEST_LINE).split(" ") for text, _, _ in lines]
-    words = [
-        [_word(word, round(size * scale)) for word in text] for text, (_, size, _) in zip(texts, lines, strict=True)
-    ]
+    words = [[_word(word, round(size * scale)) for word in text] for text, (_, size, _) in zip(texts, lines, strict=True)]
     width = max(width, *(sum(advance for _, advance in line) for line in words))
     image, y = blank(width + 2 * pad, sum(heights) + 2 * pad, scale), pad
     for line, (_, _, colour), height in zip(words, lines, heights, strict=True):

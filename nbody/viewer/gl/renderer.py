@@ -167,9 +167,7 @@ class PictureRenderer:
                 corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
                 self._overlay.draw("flash", image, corner, size, paper)
 
-    def draw_caption(
-        self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
-    ) -> tuple[int, int]:
+    def draw_caption(self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = "") -> tuple[int, int]:
         """Draw the caption of the moment ``at`` and, where there is room, the legend at the top left. Returns their
         right and lower edge."""
         scale = text_scale(size, pixel_scale)

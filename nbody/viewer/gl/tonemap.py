@@ -101,9 +101,7 @@ class ToneMap:
         white, contrast = (self.white, CONTRAST) if self._measured is None else map(float, np.exp(self._measured))
         return white / 2**look.exposure, contrast
 
-    def draw(
-        self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look, of_one: float = 0.0
-    ) -> None:
+    def draw(self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look, of_one: float = 0.0) -> None:
         """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``. The glow of a single body is
         ``of_one`` at its middle: contours begin above it."""
         background = BACKGROUNDS.load(look.background)

@@ -102,9 +102,7 @@ class GIF(Encoder):
     @staticmethod
     def check(film: Film) -> None:
         if film.fps > FASTEST_GIF:
-            raise InputError(
-                f"--fps {film.fps:g}: a GIF shows up to {FASTEST_GIF} pictures per second; or make a .webp"
-            )
+            raise InputError(f"--fps {film.fps:g}: a GIF shows up to {FASTEST_GIF} pictures per second; or make a .webp")
 
     @staticmethod
     def write(film: Film, pictures: Iterator[np.ndarray]) -> None:

@@ -88,9 +88,7 @@ def moments(
             )
         return np.arange(first, last + 1.0) if first < last else np.arange(first, last - 1.0, -1.0)
     if seconds * fps > MOST:
-        raise InputError(
-            f"this movie would have {seconds * fps:g} pictures, more than {MOST}; make it shorter (--seconds)"
-        )
+        raise InputError(f"this movie would have {seconds * fps:g} pictures, more than {MOST}; make it shorter (--seconds)")
     count = max(1, round(seconds * fps))
     frames = np.arange(min(first, last), max(first, last) + 1)
     times, falls = time[frames], -1 if time[frames[-1]] < time[frames[0]] else 1

@@ -116,9 +116,7 @@ class Aim:
         goes along the views of a file, and moves with what it follows. Raises InputError for a wrong file or spin, or if
         there is no such body."""
         if spin and source.home().flat:
-            raise InputError(
-                f"--spin {spin:g}: this run is in a plane and seen face on; there is nothing to turn around"
-            )
+            raise InputError(f"--spin {spin:g}: this run is in a plane and seen face on; there is nothing to turn around")
         follow, path = self.follow(source) if following else None, None
         if self.camera not in (RUN, FRAME):
             from nbody.viewer.picture.camera_file import read_path  # imports PyYAML and pydantic, 0.1 s

@@ -170,9 +170,7 @@ def _law(source: Source) -> Gravity:
     return source.catalogue.gravity or Gravity(dimensions=source.catalogue.dimensions)
 
 
-SPEED = ColourQuantity(
-    "speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity")
-)
+SPEED = ColourQuantity("speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity"))
 RELATIVE_SPEED = ColourQuantity(
     "speed relative to the centre of mass", LOGARITHMIC, relative_speed, SPEED.unit, SPEED.symbol
 )

@@ -56,9 +56,7 @@ class Catalogue:
         return len(self.mass)
 
     def grown(self, bodies: Particles) -> "Catalogue":
-        mass, id, species = (
-            np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")
-        )
+        mass, id, species = (np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species"))
         return replace(self, mass=mass, id=id, species=species, species_names=bodies.species_names)
 
     @property

@@ -66,9 +66,7 @@ class Page:
             self._listening = socket.create_server((self.host, self.port), family=family)
         except (OSError, OverflowError) as error:
             reason = str(getattr(error, "strerror", None) or error).split(" (while")[0]
-            raise InputError(
-                f"--host {self.host} --port {self.port}: can't be had ({reason}); --port 0 is free"
-            ) from error
+            raise InputError(f"--host {self.host} --port {self.port}: can't be had ({reason}); --port 0 is free") from error
 
     def show(
         self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None

@@ -73,9 +73,7 @@ class Text:
 
     def function(self, called: str, real: type, **known: Any) -> Callable:
         """:func:`function_of` the text, with its constants in the precision ``real``."""
-        return function_of(
-            called, self.lines, **{key: real(float(each)) for key, each in self.constants.items()}, **known
-        )
+        return function_of(called, self.lines, **{key: real(float(each)) for key, each in self.constants.items()}, **known)
 
     def sum(self, terms: Iterable[Term], start: str = "") -> str:
         """The expression ``start`` plus the terms; the constant 0 if there is none."""

@@ -59,9 +59,7 @@ def tuples(count: int) -> Rows:
     zeros = ["def zeros():", f"    return ({'zero, ' * count})"]
 
     def made(name: str, text: list[str]) -> Callable:
-        return compute.device_function(
-            function_of(name, text, zero=np.float32(0), row=compute.row, set_row=compute.set_row)
-        )
+        return compute.device_function(function_of(name, text, zero=np.float32(0), row=compute.row, set_row=compute.set_row))
 
     return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
 

@@ -185,9 +185,7 @@ def _accelerations(variant: Variant) -> Callable:
             "            w = m * law(dx, dy, dz, length2)[0]",
             *(f"            a{axis}{k} += w * d{axis}" for axis in "xyz"),
         ]
-    text.lines += [
-        f"        sums[{row}, i + {k}] += factor * a{axis}{k}" for k in here for row, axis in enumerate("xyz")
-    ]
+    text.lines += [f"        sums[{row}, i + {k}] += factor * a{axis}{k}" for k in here for row, axis in enumerate("xyz")]
     factor = variant.real(missing_factor(variant.real))
     return compiled(text, variant, "accelerations", law=_law(variant), factor=factor)
 

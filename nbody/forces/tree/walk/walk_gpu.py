@@ -286,11 +286,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                         kind = NONE
                     elif clear and criterion.accepted(P, r, R, d2, angle, theta, bound):
                         kind = M2L
-                    elif (
-                        (child_count > 0 or bodies_here > 2)
-                        and clear
-                        and criterion.small(P, r, h2, angle, theta, bound)
-                    ):
+                    elif (child_count > 0 or bodies_here > 2) and clear and criterion.small(P, r, h2, angle, theta, bound):
                         kind = M2P
                     elif child_count == 0:
                         kind = P2P

@@ -70,9 +70,7 @@ class DeviceBlocks(BlockLoop):
         rows = state.derivatives.reshape(ROWS, count)
         self._columns = BlockBodies(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
-        self._kernels = BlockKernels.of(
-            gravity.softening, order, mixed, shared, parts, self._fields.terms, state.dimensions
-        )
+        self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts, self._fields.terms, state.dimensions)
         devices, self.message = _devices(engine, count, parts)
         self._workers = Workers(
             self._columns,
@@ -238,6 +236,4 @@ class DeviceBlocks(BlockLoop):
         clock = np.zeros(layout.CLOCK, np.int64)
         clock[: layout.LISTED], clock[layout.NEXT], clock[layout.FAILED] = layout.FAR, following, -1
         clock[[layout.END, layout.UNIT, layout.SMALLEST, layout.BUDGET]] = end, unit, smallest, budget
-        self._workers.set(
-            clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2, self._fields.begin])
-        )
+        self._workers.set(clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2, self._fields.begin]))

@@ -207,9 +207,7 @@ def totals(parts: int) -> Totals:
                 chunk += 3
         k = lane % 9
         for p in range(parts):
-            found[p] = compute.shuffle(found[p], k) + (
-                compute.shuffle(found[p], k + 9) + compute.shuffle(found[p], k + 18)
-            )
+            found[p] = compute.shuffle(found[p], k) + (compute.shuffle(found[p], k + 9) + compute.shuffle(found[p], k + 18))
         merge(found, first, end)
 
     @compute.exact_function

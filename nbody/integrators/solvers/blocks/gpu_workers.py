@@ -151,9 +151,7 @@ def divided(parts: int, devices: int) -> list[layout.SumPartition]:
     ends = [parts * n // devices for n in range(devices + 1)]
     nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in cover(begin, end)]
     kept = sum(1 << node for node in nodes)
-    return [
-        layout.SumPartition(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)
-    ]
+    return [layout.SumPartition(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
 
 
 class Workers:

@@ -49,9 +49,7 @@ class BlockLoop(ABC):
     _now: int
     """The time reached."""
 
-    def __init__(
-        self, motion: Motion, order: int, eta: float, shared: bool, threshold: float, mass: np.ndarray
-    ) -> None:
+    def __init__(self, motion: Motion, order: int, eta: float, shared: bool, threshold: float, mass: np.ndarray) -> None:
         self._state: Any = motion.state
         self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
         fields = BlockFields(fields_of(motion.engine), motion.state.dimensions, self._gravity.G)

@@ -131,9 +131,7 @@ class BlockHermite(Integrator):
         # A step is a block.
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
-            at = max(
-                self._now - int(self._blocks.column("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0)
-            )
+            at = max(self._now - int(self._blocks.column("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0))
             clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
@@ -253,9 +251,7 @@ class BlockHermite(Integrator):
         self._now, self._unit, self._single = map(int, arrays["clock"])
         self._begun = bool(arrays.get("begun", [False])[0])  # not from nbody 0.2
         within = self._begin < self._end if self._now < TICKS else self._begin <= self._end
-        if not (
-            0 <= self._now <= TICKS and 0 < self._unit <= TICKS and within and math.isfinite(self._end - self._begin)
-        ):
+        if not (0 <= self._now <= TICKS and 0 < self._unit <= TICKS and within and math.isfinite(self._end - self._begin)):
             raise ValueError("the stretch has no such time")
         self._blocks.begin(self._begin)
         self._blocks.restored(self._now)

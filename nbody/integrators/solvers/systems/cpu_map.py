@@ -51,8 +51,7 @@ class HostMaps:
         asked, (count, n) = self._asked, self._asked.mass.shape
         state, tangents = asked.motion.host, asked.tangents
         X, V = (
-            by_components(rows.reshape(count, n, 3))
-            for rows in state.values("map_position", "map_velocity", copy=False)
+            by_components(rows.reshape(count, n, 3)) for rows in state.values("map_position", "map_velocity", copy=False)
         )
         x, v = np.empty_like(X), np.empty_like(V)
         with tangent_vectors(state, tangents.count, count) as vectors:

@@ -44,9 +44,7 @@ class Overlay:
         self._program = rectangle("overlay.frag")
         self._textures: dict[str, tuple[np.ndarray, gloo.Texture2D]] = {}
 
-    def draw(
-        self, name: str, image: np.ndarray, at: tuple[int, int], size: tuple[int, int], paper: bool = False
-    ) -> None:
+    def draw(self, name: str, image: np.ndarray, at: tuple[int, int], size: tuple[int, int], paper: bool = False) -> None:
         """Draw ``image``, (h, w, RGBA) uint8, with its top left corner at pixel ``at`` of a picture of ``size``. On
         ``paper`` (a light background) dark becomes light and light dark; hues stay."""
         before, texture = self._textures.get(name, (None, None))
