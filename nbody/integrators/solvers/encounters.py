@@ -254,11 +254,10 @@ class Motions(NamedTuple):
 
 
 @inner(calls=True)
-def move(first, last, free, drift, Q, V, bodies, motions, company, contacts):
+def move(free, drift, Q, V, bodies, motions, company, contacts):
     """The Kepler part of a step: planets on their orbits about the star, those that meet with their attraction.
 
     Args:
-        first, last: of the planets and groups that begin with ``first`` … ``last`` - 1.
         free: of those that move with the star; it has the velocity -``drift``, (3,), by the others.
 
     Returns:
@@ -267,7 +266,7 @@ def move(first, last, free, drift, Q, V, bodies, motions, company, contacts):
     m, radius, n = bodies.m, bodies.radius, bodies.m.size
     h, begin_Q, begin_V, guess, eta = motions
     rows, good = np.empty(n if company.counts[0] > 0 else 0, np.int64), True
-    for i in range(first, last):
+    for i in range(1, n):
         if company.hurried[i] != free or (m[i] > 0.0 and company.group[i] != i):
             continue
         if not company.meets[i]:
@@ -314,12 +313,12 @@ def move_all(Q, V, bodies, h, company, guess, eta, no_others):
     motions = Motions(h, begin_Q, begin_V, guess, eta)
     for c in range(3):
         drift[c] = 0.5 * momenta[0, c] / m[0]
-    good, contacts = move(1, m.size, False, drift, Q, V, bodies, motions, company, no_others)
+    good, contacts = move(False, drift, Q, V, bodies, motions, company, no_others)
     if company.hurried.any():
         flow(V, m, company.hurried, momenta)
         for c in range(3):
             drift[c] += 0.5 * momenta[0, c] / m[0]
-        fine, contacts = move(1, m.size, True, drift, Q, V, bodies, motions, company, contacts)
+        fine, contacts = move(True, drift, Q, V, bodies, motions, company, contacts)
         good &= fine
     flow(V, m, company.hurried, momenta)
     jump(Q, V, m, 0.5 * h, company, momenta)

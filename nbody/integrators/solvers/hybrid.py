@@ -45,7 +45,7 @@ from nbody.state import Column
 from nbody.state.notes import note
 
 FEWEST = 4 if compute.SIMULATED else 128
-"""Bodies on a GPU: with 128 a step takes 0.2 ms on a CPU (EPYC) and on an H200."""
+"""Bodies on a GPU: with 128 a step takes 0.2 ms on an H200, and on the CPU of its machine."""
 
 
 def _memory(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
