@@ -212,7 +212,7 @@ def test_trails_of_chosen_bodies_and_of_so_many_frames(egl, recorded):
 
 
 def test_no_trail_is_drawn_where_a_body_has_turned_between_two_frames(egl, recorded):
-    """Ten times as fast as its way from frame to frame is long: it went around something, nobody knows where."""
+    """Its speed is ten times that of a straight way from frame to frame: between them it was elsewhere."""
     source = recorded(*((position, 10 * velocity) for position, velocity in on_a_line()))
     assert np.array_equal(drawn(source, 4, trails="2"), drawn(source, 4, trails="none"))
 

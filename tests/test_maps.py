@@ -63,7 +63,7 @@ def test_megno_is_that_of_the_ensemble(tmp_path):
     m = nbody.map(pair(), X, "", "megno,lyapunov")
     grid = {"vary": {"initial.bodies.2.a": "1.02..1.3:3"}}
     ensemble = m.scenario.with_keywords({"ensemble": grid})
-    assert nbody.Simulation(ensemble).run().frames == 2  # without a file nobody looks at others, nor in the map
+    assert nbody.Simulation(ensemble).run().frames == 2  # the first and the last: no others are used without a file
     nbody.Simulation(ensemble, tmp_path / "run.h5").run()
     with nbody.Trajectory(tmp_path / "run.h5") as run:
         np.testing.assert_array_equal(m.values["megno"], run.systems["megno"])

@@ -51,15 +51,15 @@ class EncounterKernels(NamedTuple):
 
     Attributes:
         apart: V -= h a, where a is the acceleration by the other members of a group; by all bodies, of a comet.
-        correct: bodies that move with the star have been shifted as the others are: shift them by what others of them give
-            the star, instead.
-        move: move the groups of two to :data:`MOST` members that move with the star, or those that do not, for a time h. The
-            velocities of the others' members become 0 if these do not. ``begin`` is where they begin; ``moving`` are bodies,
-            velocities and ``next_step``; ``star`` its mass, and G times it; ``sums`` the momenta of all bodies before the
-            motion, and after it without those that move with the star; ``watching`` the radii of bodies, False if nobody
-            looks for contacts, and an :class:`Outcome`.
-        move_large: the groups of more members, in memory of the device.
-        pass_star: bodies that are alone near the star; comets in the tides of the planets.
+        correct: correct the jump of bodies that move with the star. They have jumped as all others, by the momentum of all
+            bodies; they ought to jump by the momentum of the others that move with the star.
+        move: move groups of two to :data:`MOST` members for a time h: with ``with_star`` 0 those about the star at rest (the
+            velocities of the bodies that move with the star become 0), with 1 those that move with it. Arguments:
+            ``begin``; ``moving``, that is ``body``, ``velocity`` and ``next_step``; ``star``, its mass and G times it;
+            ``sums``, the momenta of all bodies before the motion, and of those about the star at rest after it; and
+            ``watching``, the radii, True if contacts are looked for, and an :class:`Outcome`.
+        move_large: the same for groups of more members, in memory of the device.
+        pass_star: move bodies that are alone near the star; comets in the tides of the planets.
     """
 
     apart: Any

@@ -1,7 +1,7 @@
 """The groups of bodies that meet in a step of :mod:`.hybrid` on a GPU, as the lists that :mod:`.encounters_gpu` reads.
 
 Bodies with mass that are near each other, directly or through others, are a group, and so is one that is near the star. A
-body without mass that meets others has a group of its own, of which it is the owner: it moves among copies of the others.
+body without mass that meets others has its own group with copies of them, and is its owner: only its motion is kept.
 """
 
 from typing import Any, NamedTuple
@@ -26,18 +26,18 @@ from nbody.integrators.solvers.encounters_gpu import (
     START,
     WORK,
     Outcome,
-)  # fmt: skip
+)
 from nbody.integrators.solvers.pair_forces import FREE, TEST_BODY
 
 FIRST_ROOM = 4 if SIMULATED else 128
-"""Groups and pairs for which there is room at first."""
+"""The most groups at first; four times as many members."""
 
 ENDS_PER_GROUP = 8
-"""Members of steps in which bodies may touch for which there is room."""
+"""The room for members of steps in which bodies may touch, in units of the room for groups."""
 
 
 class Kinds(NamedTuple):
-    """There are groups; some move with the star; some do not move in shared memory."""
+    """Whether there are groups, some of them move with the star, and some have more than :data:`.MOST` members."""
 
     any: bool
     with_star: bool
