@@ -223,7 +223,7 @@ def _repeated(
         with one_line(path):
             made, reached, lengths = int(run.step[-1]), float(run.time[-1]), np.diff(run.time[:])
         if (lengths > 0).any() and (lengths < 0).any():
-            raise InputError(f"{path}: a Python program moved this run forward and back in time; run that program again")
+            raise InputError(f"{path}: a Python program moved this run back and forth in time; run that program again")
         scenario = scenario.override(**({"end": reached} if chosen.steps is None else {"steps": made}))
         rows = run.event_rows()
         return scenario, _start(run), run.stored_provenance, rows[np.isin(rows["kind"], BY_CALL)]
